@@ -1,0 +1,58 @@
+# The commands of the README. Each creates and fills .venv as far as it needs.
+# Another interpreter: make PYTHON=python3.13 demo
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP_INSTALL := $(BIN)/python -m pip install -q --disable-pip-version-check
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test bench lint types format clean
+
+help:  ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' Makefile
+
+demo: $(VENV)/.core  ## explain a model on the built-in dataset (light core, no torch)
+	$(BIN)/python -m elsewise.demo
+
+test: $(VENV)/.test  ## run the tests and doctests
+	$(BIN)/python -m pytest
+
+bench: $(VENV)/.test  ## run the benchmarks
+	$(BIN)/python benchmarks/run.py
+
+lint: $(VENV)/.dev  ## check style and formatting
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.dev  ## check the types of src
+	$(BIN)/python -m mypy
+
+format: $(VENV)/.dev  ## rewrite files in the project's format
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:  ## remove .venv and every cache
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage htmlcov build dist
+	find src tests benchmarks examples scripts -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+
+# A stamp per set of requirements: nothing is installed twice until pyproject.toml changes.
+# A .venv made without pip gets one.
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.pip: | $(BIN)/python
+	@$(BIN)/python -m pip --version > /dev/null 2>&1 || $(BIN)/python -m ensurepip
+	@touch $@
+
+$(VENV)/.core: pyproject.toml | $(VENV)/.pip
+	$(PIP_INSTALL) -e .
+	@touch $@
+
+$(VENV)/.test: pyproject.toml | $(VENV)/.pip
+	$(PIP_INSTALL) -e ".[test]"
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml | $(VENV)/.pip
+	$(PIP_INSTALL) -e ".[dev]"
+	@touch $@

@@ -1,0 +1,187 @@
+"""The weight eta between inputs and outputs, iteration by iteration.
+
+The objective is ``(1 - eta) * Q_x + eta * Q_y``. The gaps say how much room each limit leaves:
+``gap_inputs = U_x - limit_x`` and ``gap_outputs = U_y - limit_y``, negative where a limit is
+broken (minus infinity where it is infinite). Both strategies of the paper are immutable:
+``choose`` returns eta together with the strategy to use at the next iteration.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from elsewise.errors import InvalidInput
+
+__all__ = ["Balance", "IntervalNarrowing", "SetShrinking", "balance_gaps"]
+
+
+def balance_gaps(gap_inputs: float, gap_outputs: float) -> float:
+    """Return the weight in [0, 1] that the outputs deserve, given the room left on both sides.
+
+    A side that is the only one to break its limit gets everything. Where both do, the larger
+    violation gets more; where neither does, the smaller room gets more.
+
+    Parameters
+    ----------
+    gap_inputs, gap_outputs : float
+        Limit wanted minus limit attained; may be infinite.
+
+    Returns
+    -------
+    float
+        0 looks at the inputs only, 1 at the outputs only.
+
+    References
+    ----------
+    You et al. (2025), appendix "Optimization of eta".
+
+    Examples
+    --------
+    >>> balance_gaps(-0.1, 0.2), balance_gaps(0.1, -0.2)
+    (0.0, 1.0)
+    >>> balance_gaps(-0.25, -0.75), balance_gaps(0.25, 0.75)
+    (0.75, 0.25)
+    """
+    for name, gap in (("gap_inputs", gap_inputs), ("gap_outputs", gap_outputs)):
+        if math.isnan(gap):
+            raise InvalidInput(
+                name,
+                expected="a number or an infinity",
+                received="nan",
+                fix="pass -inf for a limit that could not be computed",
+            )
+    if gap_inputs < 0 and gap_outputs < 0:
+        return _share(-gap_outputs, -gap_inputs)
+    if gap_inputs < 0:
+        return 0.0
+    if gap_outputs < 0:
+        return 1.0
+    return _share(gap_inputs, gap_outputs)
+
+
+def _share(first: float, second: float) -> float:
+    """Return first / (first + second) for non-negative numbers, never 0/0 or infinity/infinity."""
+    if first == second:
+        return 0.5
+    if math.isinf(first):
+        return 1.0
+    return first / (first + second)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IntervalNarrowing:
+    """Eta from an interval that loses the share ``kappa`` of its length at every iteration.
+
+    Parameters
+    ----------
+    lower, upper : float
+        The interval, inside [0, 1].
+    kappa : float
+        The share lost per iteration, strictly between 0 and 1.
+
+    References
+    ----------
+    You et al. (2025), algorithm "Interval Narrowing".
+
+    Examples
+    --------
+    >>> eta, balance = IntervalNarrowing(kappa=0.1).choose(0.3, -0.2)
+    >>> eta, balance
+    (1.0, IntervalNarrowing(lower=0.1, upper=1.0, kappa=0.1))
+    """
+
+    lower: float = 0.0
+    upper: float = 1.0
+    kappa: float = 0.05
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.lower <= self.upper <= 1:
+            raise InvalidInput(
+                "lower, upper",
+                expected="0 <= lower <= upper <= 1",
+                received=f"{self.lower}, {self.upper}",
+                fix="IntervalNarrowing() takes the whole interval [0, 1]",
+            )
+        if not 0 < self.kappa < 1:
+            raise InvalidInput(
+                "kappa",
+                expected="a number strictly between 0 and 1",
+                received=self.kappa,
+                fix="try 0.05",
+            )
+
+    def choose(self, gap_inputs: float, gap_outputs: float) -> tuple[float, IntervalNarrowing]:
+        """Return eta and the narrower interval.
+
+        Examples
+        --------
+        >>> IntervalNarrowing(lower=0.5, kappa=0.5).choose(0.0, 0.0)
+        (0.75, IntervalNarrowing(lower=0.5, upper=0.75, kappa=0.5))
+        """
+        # Line 1: balance the gaps. The clip only absorbs rounding.
+        share = balance_gaps(gap_inputs, gap_outputs)
+        eta = (1.0 - share) * self.lower + share * self.upper
+        eta = min(max(eta, self.lower), self.upper)
+        # Lines 2-6: cut the end that eta is farther from.
+        cut = self.kappa * (self.upper - self.lower)
+        if eta > (self.lower + self.upper) / 2:
+            return eta, replace(self, lower=min(self.lower + cut, self.upper))
+        return eta, replace(self, upper=max(self.upper - cut, self.lower))
+
+
+@dataclass(frozen=True, slots=True)
+class SetShrinking:
+    """Eta from a finite set that loses the element it gave, until one is left.
+
+    Parameters
+    ----------
+    values : tuple of float
+        Candidates in [0, 1]; any iterable, kept sorted. A value that may be used several times
+        is listed several times.
+
+    References
+    ----------
+    You et al. (2025), algorithm "Set Shrinking".
+
+    Examples
+    --------
+    >>> eta, balance = SetShrinking([0.0, 0.5, 0.5, 1.0]).choose(0.1, 0.1)
+    >>> eta, balance
+    (0.5, SetShrinking(values=(0.0, 0.5, 1.0)))
+    """
+
+    values: Sequence[float]
+
+    def __post_init__(self) -> None:
+        values = tuple(sorted(float(value) for value in self.values))
+        if not values or not all(0 <= value <= 1 for value in values):
+            raise InvalidInput(
+                "values",
+                expected="at least one number, each in [0, 1]",
+                received=values,
+                fix="for example SetShrinking(numpy.linspace(0, 1, 101))",
+            )
+        object.__setattr__(self, "values", values)
+
+    def choose(self, gap_inputs: float, gap_outputs: float) -> tuple[float, SetShrinking]:
+        """Return eta, the element nearest to the balanced weight, and the set without it.
+
+        Examples
+        --------
+        >>> SetShrinking([0.25, 0.75]).choose(0.1, 0.1)
+        (0.25, SetShrinking(values=(0.75,)))
+        """
+        # Line 1: balance the gaps inside the set. The values ascend, so ties give the smaller.
+        wish = balance_gaps(gap_inputs, gap_outputs)
+        values = tuple(self.values)
+        place = min(range(len(values)), key=lambda index: abs(values[index] - wish))
+        # Lines 2-4: remove that copy, never the last.
+        if len(values) == 1:
+            return values[0], self
+        return values[place], SetShrinking(values[:place] + values[place + 1 :])
+
+
+Balance = IntervalNarrowing | SetShrinking
+"""Either strategy."""

@@ -1,0 +1,127 @@
+"""What a limit is, the levels it is read at, and the largest of several limits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from elsewise.errors import InvalidInput
+
+__all__ = ["UpperLimit", "attained_level", "largest", "level_on_grid"]
+
+GRID = 2**40
+"""Continuous limits are read at multiples of 1 / GRID, far apart for rounding errors, so that
+the limit is exactly monotone and its inverse by bisection exact."""
+
+
+class UpperLimit(Protocol):
+    """An upper confidence limit of a distance, at every level.
+
+    ``upper(level) <= bound`` holds exactly when ``probability(bound) >= level``.
+    """
+
+    @property
+    def method(self) -> str:
+        """Short name of the method."""
+
+    @property
+    def assumption(self) -> str:
+        """One sentence: what has to be true for the limit to hold."""
+
+    @property
+    def estimate(self) -> float:
+        """The trimmed distance of the samples themselves."""
+
+    def upper(self, level: float) -> float:
+        """Return the one-sided upper limit at a level in (0, 1); never below the estimate."""
+
+    def probability(self, bound: float) -> float:
+        """Return the largest level at which the limit is at most ``bound``; 0 if there is none."""
+
+
+def level_on_grid(level: float) -> float:
+    """Round a level in (0, 1) up to the grid, which keeps a limit on the safe side."""
+    return math.ceil(checked_level(level) * GRID) / GRID
+
+
+def checked_level(level: float) -> float:
+    """Refuse a level outside (0, 1)."""
+    if not 0.0 < level < 1.0:
+        raise InvalidInput(
+            "level", expected="a number in (0, 1)", received=level, fix="try 0.95 for 95 %"
+        )
+    return level
+
+
+def attained_level(upper: Callable[[float], float], bound: float) -> float:
+    """Return the largest level of the grid with ``upper(level) <= bound``, by bisection.
+
+    Parameters
+    ----------
+    upper
+        Non-decreasing function of a level of the grid in (0, 1].
+    bound
+        What the limit is compared with.
+
+    Examples
+    --------
+    >>> attained_level(lambda level: 2.0 * level, 1.5)
+    0.75
+    """
+    if upper(1.0) <= bound:
+        return 1.0
+    met, missed = 0, GRID
+    while missed - met > 1:
+        middle = (met + missed) // 2
+        if upper(middle / GRID) <= bound:
+            met = middle
+        else:
+            missed = middle
+    return met / GRID
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Largest:
+    """The maximum of several limits for the same distance."""
+
+    limits: tuple[UpperLimit, ...]
+
+    @property
+    def method(self) -> str:
+        return f"max({', '.join(limit.method for limit in self.limits)})"
+
+    @property
+    def assumption(self) -> str:
+        return " ".join(dict.fromkeys(limit.assumption for limit in self.limits))
+
+    @property
+    def estimate(self) -> float:
+        return max(limit.estimate for limit in self.limits)
+
+    def upper(self, level: float) -> float:
+        return max(limit.upper(level) for limit in self.limits)
+
+    def probability(self, bound: float) -> float:
+        return min(limit.probability(bound) for limit in self.limits)
+
+
+def largest(*limits: UpperLimit) -> UpperLimit:
+    """Return the limit that is the largest of ``limits`` at every level.
+
+    Its probability is the smallest of theirs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from elsewise.confidence import Comparison, clt_limit, dkw_limit
+    >>> comparison = Comparison.paired(np.eye(1, 30), np.zeros((1, 30)), 0.0)
+    >>> largest(clt_limit(comparison), dkw_limit(comparison)).upper(0.95)
+    inf
+    """
+    if not limits:
+        raise InvalidInput(
+            "limits", expected="at least one limit", received="none", fix="pass clt_limit(...)"
+        )
+    return _Largest(limits=limits)

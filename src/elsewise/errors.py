@@ -1,0 +1,75 @@
+"""The exceptions of elsewise.
+
+::
+
+    ElsewiseError
+    ├── InvalidInput (ValueError)      an argument was refused at the door
+    ├── ModelError (RuntimeError)      the user's model raised or returned something unusable
+    ├── NotFeasible (RuntimeError)     the limits could not be met (``raise_for_status``)
+    ├── SavedRunError (RuntimeError)   a saved run is missing, damaged, of another version or model
+    └── MissingExtra (ImportError)     an optional package is needed; the message has the command
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "ElsewiseError",
+    "InvalidInput",
+    "MissingExtra",
+    "ModelError",
+    "NotFeasible",
+    "SavedRunError",
+]
+
+
+class ElsewiseError(Exception):
+    """Base class of everything elsewise raises on purpose."""
+
+
+class InvalidInput(ElsewiseError, ValueError):
+    """An argument cannot be used as it is.
+
+    Parameters
+    ----------
+    argument
+        Name of the argument, as the caller wrote it.
+    expected
+        What would have been accepted.
+    received
+        What came instead.
+    fix
+        What the caller can do about it.
+
+    Examples
+    --------
+    >>> raise InvalidInput("trim", expected="a number in [0, 0.5)", received="0.7", fix="try 0.05")
+    Traceback (most recent call last):
+    ...
+    elsewise.errors.InvalidInput: trim: expected a number in [0, 0.5), received 0.7. Fix: try 0.05.
+    """
+
+    def __init__(self, argument: str, *, expected: str, received: object, fix: str) -> None:
+        self.argument = argument
+        self.expected = expected
+        self.received = received
+        self.fix = fix
+        super().__init__(f"{argument}: expected {expected}, received {received}. Fix: {fix}.")
+
+
+class ModelError(ElsewiseError, RuntimeError):
+    """The model under explanation raised, or returned something that is not its outputs."""
+
+
+class NotFeasible(ElsewiseError, RuntimeError):
+    """No counterfactual population met the limits; the message says what is reachable."""
+
+
+class SavedRunError(ElsewiseError, RuntimeError):
+    """A saved run cannot be loaded: missing, damaged, another version, or another model."""
+
+
+class MissingExtra(ElsewiseError, ImportError):
+    """An optional dependency is not installed."""
+
+    def __init__(self, package: str, extra: str) -> None:
+        super().__init__(f"{package} is not installed. Fix: pip install 'elsewise[{extra}]'.")

@@ -1,0 +1,14 @@
+"""Columns and what may happen to them: frame, codes and embedding.
+
+A :class:`Schema` says what each column is and how it may move. It makes three tools: an
+:class:`Encoder` (frame to codes and back, exactly), an :class:`Embedding` (codes to the space
+distances are measured in) and a :class:`Legal` (the box each cell may move in).
+"""
+
+from elsewise.features._feature import Feature, Kind, Rule
+from elsewise.features.embedding import Embedding
+from elsewise.features.encoder import Encoder
+from elsewise.features.legal import Legal
+from elsewise.features.schema import Schema
+
+__all__ = ["Embedding", "Encoder", "Feature", "Kind", "Legal", "Rule", "Schema"]

@@ -1,0 +1,126 @@
+"""What a schema's methods do to one feature, and what they refuse."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import ceil, floor, isfinite
+from numbers import Real
+from typing import Any
+
+from elsewise.errors import InvalidInput
+from elsewise.features._feature import Feature, Kind
+
+
+def freed(feature: Feature) -> Feature:
+    """Return the feature free to move; refuse those that have nowhere to go."""
+    if not feature.can_move:
+        raise InvalidInput(
+            f"column {feature.name!r}",
+            expected="a column that can move",
+            received=feature.notice,
+            fix="leave it frozen, or change the column and infer the schema again",
+        )
+    return replace(feature, free=True)
+
+
+def ranged(feature: Feature, lower: float, upper: float) -> Feature:
+    """Return the feature with a declared range; refuse one that holds no value."""
+    if feature.kind not in (Kind.NUMBER, Kind.INTEGER):
+        raise InvalidInput(
+            f"column {feature.name!r}",
+            expected="a column of numbers",
+            received=feature.kind.value,
+            fix="use Schema.allowed for categories",
+        )
+    if not (isinstance(lower, Real) and isinstance(upper, Real) and lower <= upper):
+        raise InvalidInput(
+            f"range of {feature.name!r}",
+            expected="two numbers, lower <= upper",
+            received=f"{lower} to {upper}",
+            fix="swap the ends or leave one out",
+        )
+    low, high = feature.observed
+    if lower > high or upper < low:
+        raise InvalidInput(
+            f"range of {feature.name!r}",
+            expected=f"a range that meets the observed one, {low:g} to {high:g}",
+            received=f"{lower:g} to {upper:g}",
+            fix="check the unit, or freeze the column",
+        )
+    return whole_range(replace(feature, declared=(float(lower), float(upper))))
+
+
+def whole_range(feature: Feature) -> Feature:
+    """Return the feature as it is; refuse a declared range of an integer without a whole value."""
+    ends = feature.declared
+    if feature.kind is Kind.INTEGER and ends and all(map(isfinite, ends)):
+        lower, upper = ends
+        if ceil(lower) > floor(upper):
+            raise InvalidInput(
+                f"range of {feature.name!r}",
+                expected="a range that holds a whole number",
+                received=f"{lower:g} to {upper:g}",
+                fix="widen it, or read the column as continuous: Schema.continuous(name)",
+            )
+    return feature
+
+
+def restricted(feature: Feature, values: Sequence[Any]) -> Feature:
+    """Return the category with the levels it may be moved to, in the order of its levels."""
+    if feature.kind is not Kind.CATEGORY:
+        raise InvalidInput(
+            f"column {feature.name!r}",
+            expected="a category",
+            received=feature.kind.value,
+            fix="use Schema.range for numbers",
+        )
+    unknown = [value for value in values if value not in feature.levels]
+    if unknown or not values:
+        raise InvalidInput(
+            f"allowed values of {feature.name!r}",
+            expected=f"some of the levels {list(feature.levels)}",
+            received=repr(unknown[0]) if unknown else "none",
+            fix="name levels of the column, or freeze it",
+        )
+    return replace(feature, allowed=tuple(level for level in feature.levels if level in values))
+
+
+def directed(feature: Feature, direction: int) -> Feature:
+    """Return the feature with a direction; refuse columns without an order."""
+    if feature.kind is Kind.FIXED or (feature.kind is Kind.CATEGORY and not feature.ordered):
+        raise InvalidInput(
+            f"column {feature.name!r}",
+            expected="a number or an ordered category",
+            received=f"an unordered {feature.kind.value} column",
+            fix="make it ordered: pandas.CategoricalDtype(levels, ordered=True)",
+        )
+    return replace(feature, direction=direction)
+
+
+def read_as(feature: Feature, kind: Kind) -> Feature:
+    """Return the number as whole or continuous; refuse columns that are no numbers."""
+    if feature.kind not in (Kind.NUMBER, Kind.INTEGER):
+        raise InvalidInput(
+            f"column {feature.name!r}",
+            expected="a column of numbers",
+            received=feature.kind.value,
+            fix="convert it with pandas.to_numeric and infer the schema again",
+        )
+    return whole_range(replace(feature, kind=kind))
+
+
+def grouped(feature: Feature, group: str) -> Feature:
+    """Return the 0/1 column as a member of a one-hot group; refuse other columns."""
+    boolean = feature.levels == (False, True)
+    whole = (
+        feature.kind is Kind.INTEGER and 0.0 <= feature.observed[0] <= feature.observed[1] <= 1.0
+    )
+    if not (boolean or whole) or feature.group is not None:
+        raise InvalidInput(
+            f"column {feature.name!r}",
+            expected="a column of 0 and 1 that is in no group yet",
+            received=f"group {feature.group!r}" if feature.group else f"{feature.kind.value}",
+            fix="name only the 0/1 columns of one category",
+        )
+    return replace(feature, group=group)

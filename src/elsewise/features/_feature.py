@@ -1,0 +1,95 @@
+"""The records of a schema: what one column is, and one rule over whole rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import pandas as pd
+
+CONSTANT = "constant"
+"""Notice of a column with one value: there is nowhere it was seen to move to."""
+
+
+class Kind(StrEnum):
+    """What a column holds, and so how it may move."""
+
+    NUMBER = "number"
+    """Any value of an interval."""
+    INTEGER = "integer"
+    """Whole values of an interval."""
+    CATEGORY = "category"
+    """One of a few levels."""
+    FIXED = "fixed"
+    """Dates, text and other objects: carried along, never moved."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Feature:
+    """One column: what it holds and how it may move.
+
+    Examples
+    --------
+    >>> age = Feature(name="age", kind=Kind.INTEGER, free=True, observed=(18.0, 75.0),
+    ...               center=35.5, scale=11.4)
+    >>> age.numeric, age.can_move
+    (True, True)
+    """
+
+    name: Hashable
+    """Column name in the frame."""
+    kind: Kind
+    """What the column holds."""
+    free: bool
+    """Whether the column may move at all."""
+    observed: tuple[float, float]
+    """Smallest and largest code in the frame and the background; categories: first and last."""
+    declared: tuple[float, float] | None = None
+    """Range given by the user; an infinite end leaves that side to the observed range."""
+    center: float = 0.0
+    """Mean of the background's non-missing cells; 0 for categories."""
+    scale: float = 1.0
+    """Standard deviation (ddof = 1) of the background's non-missing cells; 1 for categories."""
+    weight: float = 1.0
+    """Factor on this column's part of every distance."""
+    levels: tuple[Any, ...] = ()
+    """Values of a category; a code is an index into them."""
+    ordered: bool = False
+    """Whether the levels are in order."""
+    allowed: tuple[Any, ...] | None = None
+    """Levels that may be moved to; None is all of them."""
+    direction: int = 0
+    """+1: may only increase; -1: may only decrease."""
+    group: str | None = None
+    """One-hot group this 0/1 column belongs to."""
+    notice: str = ""
+    """Why the column was frozen, or read as it was."""
+
+    @property
+    def numeric(self) -> bool:
+        """Whether codes are amounts that may be moved by any step: numbers outside groups."""
+        return self.kind in (Kind.NUMBER, Kind.INTEGER) and self.group is None
+
+    @property
+    def can_move(self) -> bool:
+        """Whether the column may be freed: neither fixed nor constant."""
+        return self.kind is not Kind.FIXED and self.notice != CONSTANT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """A condition on whole rows.
+
+    Examples
+    --------
+    >>> rule = Rule(name="works", function=lambda frame: frame["hours"] > 0)
+    >>> rule.function(pd.DataFrame({"hours": [0, 8]})).tolist()
+    [False, True]
+    """
+
+    name: str
+    """How messages call the rule."""
+    function: Callable[[pd.DataFrame], Any]
+    """Frame in, one boolean per row out."""

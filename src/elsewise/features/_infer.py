@@ -1,0 +1,261 @@
+"""Reading a schema off a frame: one feature per column."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from enum import Enum
+from numbers import Number
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from pandas.api import types
+
+from elsewise.errors import InvalidInput
+from elsewise.features._feature import CONSTANT, Feature, Kind
+
+MOST_LEVELS = 50
+"""Categories of more levels are not moved unless the user frees them."""
+EXACT = 2.0**53
+"""Integers up to here are exact in float64."""
+
+
+class Role(Enum):
+    """How the cells of a column are read."""
+
+    AMOUNT = "numbers"
+    LEVEL = "categories, booleans or text"
+    OTHER = "other objects"
+
+
+def check_frame(frame: Any, argument: str = "frame") -> None:
+    """Refuse what is not a DataFrame with unique column names and at least one column."""
+    if not isinstance(frame, pd.DataFrame):
+        raise InvalidInput(
+            argument,
+            expected="a pandas DataFrame",
+            received=type(frame).__name__,
+            fix="wrap it: pandas.DataFrame(rows, columns=names)",
+        )
+    if frame.shape[1] == 0:
+        raise InvalidInput(
+            argument, expected="at least one column", received="none", fix="pass the features"
+        )
+    if not frame.columns.is_unique:
+        twice = frame.columns[frame.columns.duplicated()][0]
+        raise InvalidInput(
+            argument,
+            expected="unique column names",
+            received=f"{twice!r} more than once",
+            fix="rename or drop one of them",
+        )
+
+
+def infer_features(frame: pd.DataFrame, background: pd.DataFrame | None) -> tuple[Feature, ...]:
+    """Return one feature per column of ``frame``; ``background`` gives scales and ranges.
+
+    Examples
+    --------
+    >>> [f.kind.value for f in infer_features(pd.DataFrame({"a": [1, 2], "b": ["x", "y"]}), None)]
+    ['integer', 'category']
+    """
+    check_frame(frame)
+    if len(frame) < 2:
+        raise InvalidInput(
+            "frame",
+            expected="at least 2 rows",
+            received=f"{len(frame)}",
+            fix="infer the schema from a larger frame, such as the training data",
+        )
+    if background is None:
+        return tuple(_infer(name, column, None) for name, column in frame.items())
+    check_frame(background, "background")
+    lacking = [name for name in frame.columns if name not in background.columns]
+    if lacking:
+        raise InvalidInput(
+            "background",
+            expected="every column of the frame",
+            received=f"no column {lacking[0]!r}",
+            fix="pass rows of the same table",
+        )
+    return tuple(_infer(name, column, background[name]) for name, column in frame.items())
+
+
+def amounts(column: pd.Series[Any]) -> np.ndarray:
+    """Return a numeric column as float64, missing cells as NaN; refuse infinities.
+
+    Examples
+    --------
+    >>> amounts(pd.Series([1, None], dtype="Int64"))
+    array([ 1., nan])
+    """
+    values = np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
+    if np.isinf(values).any():
+        raise InvalidInput(
+            f"column {column.name!r}",
+            expected="finite or missing values",
+            received="an infinite one",
+            fix="replace infinities by NaN or drop those rows",
+        )
+    return values
+
+
+def role_of(column: pd.Series[Any]) -> Role:
+    """Return how the column is read.
+
+    Examples
+    --------
+    >>> role_of(pd.Series([True, False]))
+    <Role.LEVEL: 'categories, booleans or text'>
+    """
+    dtype = column.dtype
+    if isinstance(dtype, pd.CategoricalDtype) or types.is_bool_dtype(dtype):
+        return Role.LEVEL
+    if types.is_object_dtype(dtype):
+        return _object_role(column)
+    if types.is_string_dtype(dtype):
+        return Role.LEVEL
+    if types.is_numeric_dtype(dtype) and dtype.kind in "iuf" and _exact(column):
+        return Role.AMOUNT
+    return Role.OTHER
+
+
+def _exact(column: pd.Series[Any]) -> bool:
+    """Whether every value of the numeric column is a float64."""
+    if column.dtype.kind == "f":
+        return getattr(column.dtype, "itemsize", 8) <= 8
+    values = column.dropna()
+    return values.empty or (int(values.max()) <= EXACT and int(values.min()) >= -EXACT)
+
+
+def _object_role(column: pd.Series[Any]) -> Role:
+    found = set(map(type, column.dropna()))
+    if len(found) > 1 and any(issubclass(kind, str | Number) for kind in found):
+        names = " and ".join(sorted(kind.__name__ for kind in found))
+        raise InvalidInput(
+            f"column {column.name!r}",
+            expected="cells of one type",
+            received=f"a mixture of {names}",
+            fix="convert it with pandas.to_numeric or .astype(str)",
+        )
+    return Role.LEVEL if found <= {str} or found <= {bool, np.bool_} else Role.OTHER
+
+
+def _infer(name: Hashable, column: pd.Series[Any], background: pd.Series[Any] | None) -> Feature:
+    role = role_of(column)
+    pool = [column]
+    if background is not None and background.notna().any():
+        pool.append(background)
+        theirs = role_of(background)
+        if column.dtype.kind in "iu" and background.dtype.kind in "iu" and role is not theirs:
+            role = Role.OTHER  # integers past 2**53 in one of the two frames
+        elif role is not theirs:
+            raise InvalidInput(
+                f"background column {name!r}",
+                expected=f"{role.value}, as in the frame",
+                received=theirs.value,
+                fix="give the column one dtype in both frames",
+            )
+    if all(part.isna().all() for part in pool):
+        return _fixed(name, "all missing")
+    if role is Role.AMOUNT:
+        return _infer_amount(name, pool)
+    if role is Role.LEVEL:
+        return _infer_level(name, pool)
+    _check_hashable(column)
+    return _fixed(name, _why_fixed(column))
+
+
+def _fixed(name: Hashable, notice: str) -> Feature:
+    return Feature(name=name, kind=Kind.FIXED, free=False, observed=(0.0, 0.0), notice=notice)
+
+
+def _why_fixed(column: pd.Series[Any]) -> str:
+    if column.dtype.kind in "iu":
+        return "integers beyond 2**53: never moved; divide or use floats to free it"
+    return f"dtype {column.dtype}: never moved; convert it to numbers or categories to free it"
+
+
+def _check_hashable(column: pd.Series[Any]) -> None:
+    try:
+        column.nunique()
+    except TypeError as error:
+        raise InvalidInput(
+            f"column {column.name!r}",
+            expected="hashable cells",
+            received=str(error),
+            fix="drop the column or turn its cells into text",
+        ) from error
+
+
+def _infer_amount(name: Hashable, pool: list[pd.Series[Any]]) -> Feature:
+    parts = [amounts(part) for part in pool]
+    parts = [part[~np.isnan(part)] for part in parts]
+    values = np.concatenate(parts)
+    low, high = float(values.min()) + 0.0, float(values.max()) + 0.0  # no negative zero
+    whole = bool((values == np.rint(values)).all() and max(-low, high) <= EXACT)
+    # The background's own spread; where it has none, that of all rows.
+    center, scale = _moments(parts[-1])
+    if scale == 0.0:
+        center, scale = _moments(values)
+    notice = ""
+    if low == high:
+        notice = CONSTANT
+    elif whole and pool[0].dtype.kind == "f":
+        notice = "whole numbers: kept whole unless made continuous"
+    return Feature(
+        name=name,
+        kind=Kind.INTEGER if whole else Kind.NUMBER,
+        free=low < high,
+        observed=(low, high),
+        center=center,
+        scale=scale or 1.0,
+        notice=notice,
+    )
+
+
+def _moments(values: np.ndarray) -> tuple[float, float]:
+    """Mean and standard deviation, free of overflow; no spread is a deviation of 0."""
+    unit = float(np.abs(values).max(initial=0.0)) or 1.0
+    parts = values / unit
+    center = unit * float(parts.mean()) if values.size else 0.0
+    if values.size < 2 or parts.min() == parts.max():
+        return center, 0.0
+    return center, unit * float(parts.std(ddof=1))
+
+
+def _infer_level(name: Hashable, pool: list[pd.Series[Any]]) -> Feature:
+    dtype = pool[0].dtype
+    seen = {value for part in pool for value in part.dropna().unique()}
+    ordered = False
+    if isinstance(dtype, pd.CategoricalDtype):
+        levels = dtype.categories.tolist()
+        ordered = bool(dtype.ordered)
+        stray = seen.difference(levels)
+        if stray:
+            raise InvalidInput(
+                f"background column {name!r}",
+                expected="values among the frame's categories",
+                received=f"{min(stray, key=repr)!r}",
+                fix="give both frames one category dtype: frame[c].astype(background[c].dtype)",
+            )
+    elif all(isinstance(value, bool | np.bool_) for value in seen):
+        levels = [False, True]
+    else:
+        levels = sorted(seen)
+        if len(levels) > MOST_LEVELS:
+            return _fixed(name, f"text with {len(levels)} values: never moved")
+    notice = ""
+    if len(seen) == 1:
+        notice = CONSTANT
+    elif len(levels) > MOST_LEVELS:
+        notice = f"category of {len(levels)} levels: not moved unless freed"
+    return Feature(
+        name=name,
+        kind=Kind.CATEGORY,
+        free=not notice,
+        observed=(0.0, float(len(levels) - 1)),
+        levels=tuple(levels),
+        ordered=ordered,
+        notice=notice,
+    )

@@ -1,0 +1,176 @@
+"""Cells, dtypes, labels and features as JSON-able values, tagged where JSON has no such type."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from datetime import date, datetime
+from math import isfinite
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from pandas.api import types
+
+from elsewise.errors import InvalidInput
+from elsewise.features._feature import Feature, Kind
+
+
+def pack(value: Any) -> Any:
+    """Return one cell as JSON-able values.
+
+    Examples
+    --------
+    >>> pack(1.5), pack(pd.Timestamp("2024-01-02"))
+    (1.5, {'timestamp': '2024-01-02T00:00:00'})
+    """
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return value if isfinite(value) else {"float": repr(value)}
+    if isinstance(value, pd.Timestamp):
+        return {"timestamp": value.isoformat()}
+    if isinstance(value, pd.Timedelta):
+        return {"timedelta": value.isoformat()}
+    if isinstance(value, datetime):
+        return {"datetime": value.isoformat()}
+    if isinstance(value, date):
+        return {"date": value.isoformat()}
+    if isinstance(value, pd.Interval):
+        return {"interval": [pack(value.left), pack(value.right), value.closed]}
+    if isinstance(value, tuple):
+        return {"tuple": [pack(part) for part in value]}
+    raise InvalidInput(
+        "cell",
+        expected="text, a number, a boolean or a date, which can be saved",
+        received=f"{value!r} of type {type(value).__name__}",
+        fix="drop the column or turn its cells into text",
+    )
+
+
+_UNPACK: dict[str, Any] = {
+    "float": float,
+    "timestamp": pd.Timestamp,
+    "timedelta": pd.Timedelta,
+    "datetime": datetime.fromisoformat,
+    "date": date.fromisoformat,
+    "interval": lambda parts: pd.Interval(unpack(parts[0]), unpack(parts[1]), closed=parts[2]),
+    "tuple": lambda parts: tuple(map(unpack, parts)),
+}
+
+
+def unpack(value: Any) -> Any:
+    """Return the cell that :func:`pack` described.
+
+    Examples
+    --------
+    >>> unpack({"date": "2024-01-02"})
+    datetime.date(2024, 1, 2)
+    """
+    if not isinstance(value, dict):
+        return value
+    ((tag, content),) = value.items()
+    return _UNPACK[tag](content)
+
+
+def pack_dtype(dtype: Any) -> Any:
+    """Return a dtype as JSON-able values.
+
+    Examples
+    --------
+    >>> pack_dtype(pd.Int64Dtype())
+    'Int64'
+    """
+    if isinstance(dtype, pd.CategoricalDtype):
+        categories = dtype.categories
+        return {"categories": pack_index(categories), "ordered": dtype.ordered}
+    if isinstance(dtype, pd.StringDtype):
+        return {"storage": dtype.storage, "missing": repr(dtype.na_value)}
+    try:
+        known = types.pandas_dtype(str(dtype)) == dtype
+    except TypeError:
+        known = False
+    if not known:
+        raise InvalidInput(
+            "dtype",
+            expected="a dtype that its name describes",
+            received=repr(dtype),
+            fix="convert the column to a NumPy or a nullable pandas dtype",
+        )
+    return str(dtype)
+
+
+def unpack_dtype(data: Any) -> Any:
+    """Return the dtype that :func:`pack_dtype` described.
+
+    Examples
+    --------
+    >>> unpack_dtype("Int64")
+    Int64Dtype()
+    """
+    if isinstance(data, str):
+        return types.pandas_dtype(data)
+    if "categories" in data:
+        return pd.CategoricalDtype(unpack_index(data["categories"]), ordered=data["ordered"])
+    if data["missing"] == "nan":
+        return pd.StringDtype(data["storage"], na_value=np.nan)
+    return pd.StringDtype(data["storage"])
+
+
+def pack_index(index: pd.Index[Any]) -> dict[str, Any]:
+    """Return labels with their dtype and names as JSON-able values.
+
+    Examples
+    --------
+    >>> pack_index(pd.Index([1, 2]))
+    {'labels': [1, 2], 'dtype': 'int64', 'names': [None]}
+    """
+    several = isinstance(index, pd.MultiIndex)
+    return {
+        "labels": [pack(label) for label in index.tolist()],
+        "dtype": None if several else pack_dtype(index.dtype),
+        "names": [pack(name) for name in index.names],
+    }
+
+
+def unpack_index(data: dict[str, Any]) -> pd.Index[Any]:
+    """Return the labels that :func:`pack_index` described.
+
+    Examples
+    --------
+    >>> unpack_index({"labels": ["a"], "dtype": "object", "names": [None]})
+    Index(['a'], dtype='object')
+    """
+    labels = [unpack(label) for label in data["labels"]]
+    names = [unpack(name) for name in data["names"]]
+    if data["dtype"] is None:
+        return pd.MultiIndex.from_tuples(labels, names=names)
+    # Tuples stay labels: only a MultiIndex, above, makes levels of them.
+    dtype = unpack_dtype(data["dtype"])
+    index: pd.Index[Any] = pd.Index(labels, dtype=dtype, name=names[0], tupleize_cols=False)
+    return index
+
+
+def pack_feature(feature: Feature) -> dict[str, Any]:
+    """Return a feature as JSON-able values.
+
+    Examples
+    --------
+    >>> feature = Feature(name="x", kind=Kind.NUMBER, free=True, observed=(0.0, 1.0))
+    >>> unpack_feature(pack_feature(feature)) == feature
+    True
+    """
+    return {field.name: pack(getattr(feature, field.name)) for field in fields(feature)}
+
+
+def unpack_feature(data: dict[str, Any]) -> Feature:
+    """Return the feature that :func:`pack_feature` described.
+
+    Examples
+    --------
+    >>> unpack_feature({"name": "x", "kind": "number", "free": True, "observed": {"tuple": [0, 1]}})
+    Feature(name='x', kind=<Kind.NUMBER: 'number'>, free=True, observed=(0, 1), ...)
+    """
+    values = {name: unpack(value) for name, value in data.items()}
+    return Feature(**(values | {"kind": Kind(values["kind"])}))

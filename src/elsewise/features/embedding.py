@@ -1,0 +1,205 @@
+"""From codes to the space in which distances are measured, and steps back from it."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, fields, replace
+from itertools import chain
+from math import sqrt
+from typing import NamedTuple
+
+import numpy as np
+
+from elsewise._arrays import Array, asarray_like, namespace
+from elsewise.features._feature import Feature, Kind
+
+__all__ = ["Embedding"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Embedding:
+    """The map phi from codes (n, p) to (n, d), written on the array API.
+
+    Dimensions come in this order: numbers that may move, other numbers (``joint`` schemas only),
+    ordered categories, then one block of indicators per category and per one-hot group. A number
+    is ``(code - center) / scale * weight``, an ordered category ``code / (levels - 1) * weight``,
+    an indicator 0 or ``weight / sqrt(2)``, so that a swap costs ``weight``. Missing cells are 0.
+
+    Every entry is computed from its own cell alone, so a row's embedding does not depend, not even
+    in the last bit, on the rows it is computed with.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from elsewise.features import Schema
+    >>> schema = Schema.infer(pd.DataFrame({"age": [20.5, 30.5], "sex": ["f", "m"]}))
+    >>> schema.embedding().labels
+    ('age', 'sex', 'sex')
+    """
+
+    labels: tuple[Hashable, ...]
+    """Feature name of each dimension."""
+    movable: Array
+    """bool (d,): dimensions that :meth:`push` can move; they come first."""
+    source: Array
+    """int (d,): column of the codes each dimension reads."""
+    factor: Array
+    """(d,): embedded length of one unit of the code; of an indicator, its height."""
+    center: Array
+    """(m,): code that embeds as 0, of the m dimensions before the indicators."""
+    level: Array
+    """(d - m,): code each indicator looks for."""
+    missing: Array
+    """(p,): the code that stands in for a missing one, chosen to embed as 0."""
+    place: Array
+    """int (p,): dimension that moves each column, ``d`` where none does."""
+    reach: Array
+    """(p,): codes per unit of that dimension, 0 where none does."""
+
+    @property
+    def size(self) -> int:
+        """Number of dimensions d."""
+        return len(self.labels)
+
+    def embed(self, codes: Array) -> Array:
+        """Return phi(codes), (n, d), for codes (n, p).
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from elsewise.features import Schema
+        >>> schema = Schema.infer(pd.DataFrame({"age": [20.5, 30.5], "sex": ["f", "m"]}))
+        >>> schema.embedding().embed(np.array([[25.5, 1.0]])).round(3)
+        array([[0.   , 0.   , 0.707]])
+        """
+        xp = namespace(codes)
+        present = xp.where(xp.isnan(codes), self.missing, codes)
+        cells = xp.take(present, self.source, axis=1)
+        m = self.center.shape[0]
+        linear = (cells[:, :m] - self.center) * self.factor[:m]
+        height = self.factor[m:]
+        hot = xp.where(cells[:, m:] == self.level, height, xp.zeros_like(height))
+        return xp.concat([linear, hot], axis=1)
+
+    def pull(self, gradient: Array) -> Array:
+        """Return the gradient (n, K, d) by phi of a gradient (n, K, p) by codes.
+
+        It is zero on the dimensions that cannot move.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from elsewise.features import Schema
+        >>> schema = Schema.infer(pd.DataFrame({"age": [0.5, 2.5], "sex": ["f", "m"]}))
+        >>> schema.embedding().pull(np.ones((1, 1, 2))).round(3)
+        array([[[1.414, 0.   , 0.   ]]])
+        """
+        xp = namespace(gradient)
+        slopes = xp.take(gradient, self.source, axis=2) / self.factor
+        return xp.where(self.movable, slopes, xp.zeros_like(slopes))
+
+    def push(self, codes: Array, step: Array) -> Array:
+        """Return codes (n, p) moved by ``step`` (n, d) of phi; only numbers that may move do.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from elsewise.features import Schema
+        >>> schema = Schema.infer(pd.DataFrame({"age": [0.5, 2.5], "sex": ["f", "m"]}))
+        >>> schema.embedding().push(np.array([[0.5, 1.0]]), np.array([[1.0, 5.0, 5.0]])).round(3)
+        array([[1.914, 1.   ]])
+        """
+        xp = namespace(codes, step)
+        # One more dimension, always 0, is the place of the columns that do not move.
+        still = asarray_like(np.zeros((step.shape[0], 1)), step)
+        steps = xp.take(xp.concat([step, still], axis=1), self.place, axis=1)
+        return codes + steps * self.reach
+
+    def like(self, reference: Array) -> Embedding:
+        """Return the embedding with its arrays in the library, device and dtype of ``reference``.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from elsewise.features import Schema
+        >>> schema = Schema.infer(pd.DataFrame({"age": [0.5, 2.5]}))
+        >>> schema.embedding().like(np.ones(1, dtype=np.float32)).center.dtype
+        dtype('float32')
+        """
+        arrays = (field.name for field in fields(self) if field.name != "labels")
+        return replace(
+            self, **{name: asarray_like(getattr(self, name), reference) for name in arrays}
+        )
+
+
+class _Dimension(NamedTuple):
+    """One dimension of an embedding."""
+
+    label: Hashable
+    source: int
+    factor: float
+    center: float = 0.0
+    level: float | None = None
+    movable: bool = False
+
+
+def build_embedding(features: Sequence[Feature], joint: bool) -> Embedding:
+    """Return the embedding of the free columns, or of all numbers and categories if ``joint``.
+
+    Examples
+    --------
+    >>> feature = Feature(name="x", kind=Kind.NUMBER, free=True, observed=(0.0, 1.0), scale=2.0)
+    >>> build_embedding([feature], joint=False).factor
+    array([0.5])
+    """
+    dimensions = _dimensions(features, joint)
+    missing = np.zeros(len(features))
+    place = np.full(len(features), len(dimensions))
+    reach = np.zeros(len(features))
+    for k, dimension in enumerate(dimensions):
+        # An indicator looks for a level 0, 1, ...: -1 is none of them.
+        missing[dimension.source] = dimension.center if dimension.level is None else -1.0
+        if dimension.movable:
+            place[dimension.source], reach[dimension.source] = k, 1.0 / dimension.factor
+    return Embedding(
+        labels=tuple(dimension.label for dimension in dimensions),
+        movable=np.asarray([dimension.movable for dimension in dimensions], dtype=bool),
+        source=np.asarray([dimension.source for dimension in dimensions], dtype=np.int64),
+        factor=np.asarray([dimension.factor for dimension in dimensions], dtype=np.float64),
+        center=np.asarray([d.center for d in dimensions if d.level is None], dtype=np.float64),
+        level=np.asarray([d.level for d in dimensions if d.level is not None], dtype=np.float64),
+        missing=missing,
+        place=place,
+        reach=reach,
+    )
+
+
+def _dimensions(features: Sequence[Feature], joint: bool) -> list[_Dimension]:
+    shown = [
+        (j, feature)
+        for j, feature in enumerate(features)
+        if feature.kind is not Kind.FIXED and (feature.free or joint)
+    ]
+    numbers = [
+        _Dimension(f.name, j, f.weight / f.scale, f.center, movable=f.free)
+        for j, f in shown
+        if f.numeric
+    ]
+    scales = [
+        _Dimension(f.name, j, f.weight / max(len(f.levels) - 1, 1))
+        for j, f in shown
+        if f.group is None and f.ordered
+    ]
+    # A block per category, a block per group in the place of its first column.
+    blocks: dict[Hashable, list[_Dimension]] = {}
+    for j, f in shown:
+        if f.group is not None:
+            one = _Dimension(f.name, j, f.weight / sqrt(2.0), level=1.0)
+            blocks.setdefault((True, f.group), []).append(one)
+        elif f.kind is Kind.CATEGORY and not f.ordered:
+            blocks[False, f.name] = [
+                _Dimension(f.name, j, f.weight / sqrt(2.0), level=float(code))
+                for code in range(len(f.levels))
+            ]
+    moving_first = sorted(numbers, key=lambda dimension: not dimension.movable)
+    return [*moving_first, *scales, *chain.from_iterable(blocks.values())]

@@ -1,0 +1,348 @@
+"""From frames to codes and back, without losing a bit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from pandas.api import types
+
+from elsewise._arrays import Array, to_numpy
+from elsewise.errors import InvalidInput
+from elsewise.features import _saving
+from elsewise.features._feature import Feature, Kind
+from elsewise.features._infer import EXACT, amounts, check_frame
+from elsewise.features._table import Table
+
+if TYPE_CHECKING:
+    from elsewise.features.schema import Schema
+
+__all__ = ["Encoder"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Encoder:
+    """Codes, float64 (n, p), of frames with the columns and dtypes of one frame.
+
+    Numbers are themselves, categories the index of their level, fixed columns the index of a table
+    kept here; NaN is missing. Made by :meth:`Schema.encoder`.
+
+    Examples
+    --------
+    >>> from elsewise.features import Schema
+    >>> frame = pd.DataFrame({"age": [31, 45], "sex": ["m", "f"]})
+    >>> encoder = Schema.infer(frame).encoder(frame)
+    >>> encoder.encode(frame)
+    array([[31.,  1.],
+           [45.,  0.]])
+    >>> encoder.decode([[50, 1]])
+       age sex
+    0   50   m
+    """
+
+    schema: Schema
+    """What the columns are."""
+    columns: pd.Index[Any]
+    """Column labels of decoded frames."""
+    dtypes: tuple[Any, ...]
+    """Dtype of each decoded column."""
+    tables: tuple[Table | None, ...]
+    """Values behind the codes of categories and fixed columns; None for numbers."""
+
+    def encode(self, frame: pd.DataFrame) -> np.ndarray:
+        """Return the codes, float64 (n, p), of ``frame``.
+
+        Examples
+        --------
+        >>> from elsewise.features import Schema
+        >>> frame = pd.DataFrame({"age": [31.0, None], "sex": ["m", "f"]})
+        >>> Schema.infer(frame, frame).encoder(frame).encode(frame)
+        array([[31.,  1.],
+               [nan,  0.]])
+        """
+        frame = _aligned(frame, self.columns)
+        codes = np.empty(frame.shape)
+        for j, (feature, table) in enumerate(zip(self.schema.features, self.tables, strict=True)):
+            column = frame.iloc[:, j]
+            if table is None:
+                codes[:, j] = _numbers(feature, column, self.dtypes[j])
+            else:
+                codes[:, j] = table.find(column)
+        _check_groups(self.schema.features, codes)
+        return codes
+
+    def decode(self, codes: Array, index: Any = None) -> pd.DataFrame:
+        """Return the frame of ``codes`` (n, p): the columns and dtypes of the encoder's frame.
+
+        Examples
+        --------
+        >>> from elsewise.features import Schema
+        >>> frame = pd.DataFrame({"age": [31, 45], "sex": ["m", "f"]}, index=["ann", "bob"])
+        >>> encoder = Schema.infer(frame).encoder(frame)
+        >>> encoder.decode(encoder.encode(frame), index=frame.index).equals(frame)
+        True
+        """
+        codes = np.asarray(to_numpy(codes), dtype=np.float64)
+        if codes.ndim != 2 or codes.shape[1] != len(self.columns):
+            raise InvalidInput(
+                "codes",
+                expected=f"an array (n, {len(self.columns)})",
+                received=f"shape {codes.shape}",
+                fix="pass codes that Encoder.encode made",
+            )
+        first = self.dtypes[0]
+        if isinstance(first, np.dtype) and not any(self.tables) and set(self.dtypes) == {first}:
+            frame = pd.DataFrame(_cast(codes, first), columns=self.columns, copy=False)
+        else:
+            frame = pd.DataFrame(dict(self._columns(codes)), index=pd.RangeIndex(len(codes)))
+            frame.columns = self.columns
+        if index is not None:
+            frame.index = index
+        return frame
+
+    def _columns(self, codes: np.ndarray) -> Iterator[tuple[int, Any]]:
+        for j, (dtype, table) in enumerate(zip(self.dtypes, self.tables, strict=True)):
+            yield j, _cast(codes[:, j], dtype) if table is None else table.take(codes[:, j])
+
+    def obeys(self, codes: Array) -> np.ndarray:
+        """Return, bool (n,), the rows for which every rule of the schema holds.
+
+        Examples
+        --------
+        >>> from elsewise.features import Schema
+        >>> frame = pd.DataFrame({"age": [31, 45], "years": [40, 9]})
+        >>> schema = Schema.infer(frame).rule(lambda rows: rows["years"] < rows["age"])
+        >>> encoder = schema.encoder(frame)
+        >>> encoder.obeys(encoder.encode(frame))
+        array([False,  True])
+        """
+        codes = to_numpy(codes)
+        holds = np.ones(len(codes), dtype=bool)
+        for rule in self.schema.rules:
+            # Each rule has its own frame: one that writes to it cannot disturb the next.
+            holds &= _verdict(rule.name, rule.function, self.decode(codes))
+        return holds
+
+    def extend(self, frame: pd.DataFrame) -> Encoder:
+        """Return an encoder that also knows the fixed values of ``frame``; old codes stay valid.
+
+        Examples
+        --------
+        >>> from elsewise.features import Schema
+        >>> frame = pd.DataFrame({"day": pd.to_datetime(["2024-01-01", "2024-01-02"])})
+        >>> later = pd.DataFrame({"day": pd.to_datetime(["2024-03-01"])})
+        >>> Schema.infer(frame).encoder(frame).extend(later).encode(later)
+        array([[2.]])
+        """
+        frame = _aligned(frame, self.columns)
+        tables = tuple(
+            table.extend(frame.iloc[:, j]) if table and feature.kind is Kind.FIXED else table
+            for j, (feature, table) in enumerate(
+                zip(self.schema.features, self.tables, strict=True)
+            )
+        )
+        return replace(self, tables=tables)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the encoder as JSON-able values; rules are kept by name only.
+
+        Examples
+        --------
+        >>> from elsewise.features import Schema
+        >>> frame = pd.DataFrame({"age": [31, 45]})
+        >>> Schema.infer(frame).encoder(frame).to_dict()["dtypes"]
+        ['int64']
+        """
+        return {
+            "schema": self.schema.to_json(),
+            "columns": _saving.pack_index(self.columns),
+            "dtypes": [_saving.pack_dtype(dtype) for dtype in self.dtypes],
+            "tables": [None if table is None else table.to_dict() for table in self.tables],
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Encoder:
+        """Return the encoder that :meth:`to_dict` described, without its rules.
+
+        Examples
+        --------
+        >>> from elsewise.features import Schema
+        >>> frame = pd.DataFrame({"age": [31, 45]})
+        >>> encoder = Encoder.from_dict(Schema.infer(frame).encoder(frame).to_dict())
+        >>> encoder.decode([[31.0]])
+           age
+        0   31
+        """
+        from elsewise.features.schema import Schema  # the schema makes encoders: a circle
+
+        try:
+            return cls(
+                schema=Schema.from_json(data["schema"]),
+                columns=_saving.unpack_index(data["columns"]),
+                dtypes=tuple(_saving.unpack_dtype(dtype) for dtype in data["dtypes"]),
+                tables=tuple(table and Table.from_dict(table) for table in data["tables"]),
+            )
+        except (KeyError, TypeError, AttributeError) as error:
+            raise InvalidInput(
+                "data",
+                expected="what Encoder.to_dict returned",
+                received=f"{type(error).__name__}: {error}",
+                fix="save the encoder again",
+            ) from error
+
+
+def build_encoder(schema: Schema, frame: pd.DataFrame) -> Encoder:
+    """Return the encoder of ``frame``, after checking that it fits the schema.
+
+    Examples
+    --------
+    >>> from elsewise.features import Schema
+    >>> frame = pd.DataFrame({"age": [31, 45]})
+    >>> build_encoder(Schema.infer(frame), frame).dtypes
+    (dtype('int64'),)
+    """
+    names = [feature.name for feature in schema.features]
+    check_frame(frame)
+    # The frame's own labels in the schema's order: their dtype and their name are kept.
+    frame = _aligned(frame, names)
+    dtypes, tables = [], []
+    for j, feature in enumerate(schema.features):
+        column = frame.iloc[:, j]
+        dtype: Any = column.dtype
+        table = None
+        if feature.kind is Kind.FIXED:
+            table = Table.of_values(column)
+        elif feature.kind is Kind.CATEGORY:
+            table = Table.of_levels(feature, column)
+        else:
+            dtype = _number_dtype(feature, dtype)
+        dtypes.append(dtype)
+        tables.append(table)
+    encoder = Encoder(
+        schema=schema, columns=frame.columns, dtypes=tuple(dtypes), tables=tuple(tables)
+    )
+    encoder.encode(frame)
+    return encoder
+
+
+def _aligned(frame: pd.DataFrame, columns: Any) -> pd.DataFrame:
+    """Return ``frame`` with its columns in the order of ``columns``."""
+    check_frame(frame)
+    if frame.columns.tolist() == list(columns):
+        return frame
+    lacking = [name for name in columns if name not in frame.columns]
+    extra = frame.columns.difference(list(columns), sort=False).tolist()
+    if lacking or extra:
+        received = f"no column {lacking[0]!r}" if lacking else f"an extra column {extra[0]!r}"
+        raise InvalidInput(
+            "frame",
+            expected="the columns of the schema",
+            received=received,
+            fix="pass the same columns, or infer a schema from this frame",
+        )
+    return frame[list(columns)]
+
+
+def _number_dtype(feature: Feature, dtype: Any) -> Any:
+    """Return the dtype a numeric column is decoded to, after checking that it fits."""
+    if types.is_bool_dtype(dtype) or not types.is_numeric_dtype(dtype) or dtype.kind not in "iuf":
+        raise InvalidInput(
+            f"column {feature.name!r}",
+            expected="numbers, as in the schema",
+            received=f"dtype {dtype}",
+            fix="convert it with pandas.to_numeric, or infer a schema from this frame",
+        )
+    if dtype.kind == "f":
+        return dtype
+    if feature.kind is Kind.NUMBER:
+        # Integers read as continuous (Schema.continuous) need a dtype that holds fractions.
+        return np.dtype(np.float64) if isinstance(dtype, np.dtype) else pd.Float64Dtype()
+    limits = np.iinfo(getattr(dtype, "numpy_dtype", getattr(dtype, "subtype", dtype)))
+    ends = [end for pair in (feature.observed, feature.declared or ()) for end in pair]
+    if any(np.isfinite(end) and not limits.min <= end <= limits.max for end in ends):
+        raise InvalidInput(
+            f"column {feature.name!r}",
+            expected=f"a dtype that holds the range {min(ends):g} to {max(ends):g}",
+            received=f"dtype {dtype}",
+            fix="convert the column to int64",
+        )
+    return dtype
+
+
+def _numbers(feature: Feature, column: pd.Series[Any], dtype: Any) -> np.ndarray:
+    """Return the codes of a numeric column that is decoded to ``dtype``."""
+    _number_dtype(feature, column.dtype)
+    values = amounts(column)
+    missing = np.isnan(values)
+    fix = "encode this frame with its own encoder: Schema.encoder(frame)"
+    if missing.any() and isinstance(dtype, np.dtype) and dtype.kind in "iu":
+        raise InvalidInput(
+            f"column {feature.name!r}",
+            expected=f"no missing values, which {dtype} cannot hold",
+            received="a missing value",
+            fix=fix,
+        )
+    if feature.kind is Kind.INTEGER and not (values == np.rint(values))[~missing].all():
+        raise InvalidInput(
+            f"column {feature.name!r}",
+            expected="whole numbers, as in the schema",
+            received=f"{values[~missing][(values % 1 != 0)[~missing]][0]:g}",
+            fix="read the column as continuous: Schema.continuous(name)",
+        )
+    if column.dtype.kind in "iu" and (np.abs(values) > EXACT).any():
+        raise InvalidInput(
+            f"column {feature.name!r}",
+            expected="integers up to 2**53, as in the schema",
+            received="a larger one",
+            fix="infer a schema from this frame, or convert the column to floats",
+        )
+    return values
+
+
+def _cast(values: np.ndarray, dtype: Any) -> Any:
+    """Return float64 ``values`` as ``dtype``."""
+    if dtype.kind in "iu":
+        values = np.rint(values)
+    if isinstance(dtype, np.dtype):
+        return values.astype(dtype)
+    return pd.array(values, dtype=dtype)
+
+
+def _check_groups(features: tuple[Feature, ...], codes: np.ndarray) -> None:
+    """Refuse rows in which a one-hot group has not exactly one 1."""
+    for group in dict.fromkeys(f.group for f in features if f.group is not None):
+        members = codes[:, [f.group == group for f in features]]
+        wrong = ~(((members == 0) | (members == 1)).all(axis=1) & (members.sum(axis=1) == 1))
+        if wrong.any():
+            row = int(np.flatnonzero(wrong)[0])
+            raise InvalidInput(
+                "frame",
+                expected=f"exactly one 1 per row in the one-hot group {group!r}",
+                received=f"{members[row].tolist()} in row {row}",
+                fix="correct those rows or leave the group out of the schema",
+            )
+
+
+def _verdict(name: str, function: Any, frame: pd.DataFrame) -> np.ndarray:
+    """Return, bool (n,), what a rule says of each row; an unknown (missing) answer is a no."""
+    try:
+        answer = function(frame)
+    except Exception as error:
+        raise InvalidInput(
+            f"rule {name!r}",
+            expected="a function of the frame",
+            received=f"{type(error).__name__}: {error}",
+            fix="call the rule on a frame of yours to see where it fails",
+        ) from error
+    verdict = pd.Series(answer) if np.ndim(answer) == 1 else pd.Series(dtype=bool)
+    if len(verdict) != len(frame) or not types.is_bool_dtype(verdict.dtype):
+        raise InvalidInput(
+            f"rule {name!r}",
+            expected=f"{len(frame)} booleans, one per row",
+            received=f"{np.shape(answer)} of {getattr(answer, 'dtype', type(answer).__name__)}",
+            fix="return a comparison of columns, such as frame['a'] <= frame['b']",
+        )
+    return np.asarray(verdict.to_numpy(dtype=bool, na_value=False))

@@ -1,0 +1,77 @@
+"""Models under explanation: torch modules, scikit-learn estimators, any function of a frame."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from elsewise.errors import InvalidInput
+from elsewise.models._estimators import EstimatorModel, bind_estimator, estimator, is_estimator
+from elsewise.models._functions import FunctionModel, bind_function, function
+from elsewise.models._outputs import Outputs, probe_rows
+from elsewise.models._torch import TorchModel, bind_torch, is_torch_module, torch_model
+
+if TYPE_CHECKING:
+    from elsewise.features import Encoder
+
+__all__ = ["Outputs", "bind", "estimator", "function", "torch_model"]
+
+
+def bind(
+    model: Any,
+    encoder: Encoder,
+    *,
+    output: Hashable | None = None,
+    probe: np.ndarray | None = None,
+) -> Outputs:
+    """Return a model's outputs as a function of the codes of ``encoder``.
+
+    Parameters
+    ----------
+    model : torch.nn.Module, fitted estimator, function frame -> scores, or Outputs
+        Or what `torch_model`, `estimator` and `function` return, which say more about it. Outputs
+        that are already bound come back as they are.
+    encoder : Encoder
+        Translates between the frame and its codes.
+    output : class label or int, optional
+        Which output to explain: a class label of a classifier, else a column number.
+    probe : ndarray (m, p), optional
+        Codes of a few rows on which the model is tried out once; by default 32 rows spread over
+        the observed ranges.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from elsewise.features import Schema
+    >>> frame = pd.DataFrame({"hours": [1.5, 2.0, 4.5], "wage": [10.0, 12.5, 20.0]})
+    >>> encoder = Schema.infer(frame).encoder(frame)
+    >>> outputs = bind(lambda frame: frame["hours"] * frame["wage"], encoder)
+    >>> outputs.values(encoder.encode(frame))
+    array([[15.],
+           [25.],
+           [90.]])
+    """
+    if isinstance(model, Outputs) and not isinstance(model, type):
+        return model
+    if probe is None:
+        probe = probe_rows(encoder)
+    if is_torch_module(model):
+        model = torch_model(model)
+    elif not isinstance(model, type) and is_estimator(model):
+        model = estimator(model)
+    elif not isinstance(model, type) and callable(model):
+        model = function(model)
+    if isinstance(model, TorchModel):
+        return bind_torch(model, encoder, model.output if output is None else output, probe)
+    if isinstance(model, EstimatorModel):
+        return bind_estimator(model, encoder, model.output if output is None else output, probe)
+    if isinstance(model, FunctionModel):
+        return bind_function(model, encoder, output, probe)
+    raise InvalidInput(
+        "model",
+        expected="a torch module, a fitted estimator or a function frame -> scores",
+        received=repr(model) if isinstance(model, type) else type(model).__name__,
+        fix="pass the fitted model itself, or wrap its predictions in a function",
+    )

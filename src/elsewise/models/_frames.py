@@ -1,0 +1,120 @@
+"""Models that read frames: decode, predict each distinct row once, check, keep the columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from elsewise.models._outputs import model_raised, scores
+
+if TYPE_CHECKING:
+    from elsewise.features import Encoder
+
+__all__ = ["FrameModel", "FrameOutputs", "distinct_rows"]
+
+Slopes = Callable[[np.ndarray, np.ndarray], np.ndarray]
+"""Codes (n, p) and all outputs (n, W) to d output / d codes (n, W, p)."""
+
+
+def distinct_rows(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return positions of the distinct rows and, for every row, which of them it is.
+
+    Rows are compared through a 64-bit hash (0.4 microseconds a row); should two different rows
+    share one, every row counts as distinct.
+
+    Examples
+    --------
+    >>> first, which = distinct_rows(np.array([[1.0, 2.0], [3.0, 4.0], [1.0, 2.0]]))
+    >>> first, which
+    (array([0, 1]), array([0, 1, 0]))
+    """
+    codes = np.ascontiguousarray(codes)
+    odd = 2 * np.arange(1, codes.shape[1] + 1, dtype=np.uint64) + 1
+    cells = pd.util.hash_array(codes.reshape(-1), categorize=False).reshape(codes.shape)
+    which, keys = pd.factorize((cells * odd).sum(axis=1, dtype=np.uint64))
+    first = np.empty(len(keys), dtype=np.intp)
+    first[which[::-1]] = np.arange(len(codes))[::-1]
+    if not np.array_equal(codes[first][which], codes, equal_nan=True):
+        return np.arange(len(codes)), np.arange(len(codes))
+    return first, which
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrameModel:
+    """All outputs of a model that reads frames, as a checked function of codes."""
+
+    name: str
+    """The model's name, for messages."""
+    score: Callable[[pd.DataFrame], object]
+    """Frame (n rows) to scores."""
+    encoder: Encoder
+    """Decodes the codes."""
+    width: int | None = None
+    """Number of outputs W, once known."""
+    repeats: bool = True
+    """Whether predicting costs more than finding repeated rows."""
+
+    def __call__(self, codes: np.ndarray) -> np.ndarray:
+        """Return the outputs (n, W) of codes (n, p)."""
+        if len(codes) == 0 and self.width is not None:
+            return np.zeros((0, self.width))
+        if not self.repeats:
+            return self._predict(codes)
+        first, which = distinct_rows(codes)
+        if len(first) == len(codes):
+            return self._predict(codes)
+        outputs: np.ndarray = self._predict(codes[first])[which]
+        return outputs
+
+    def _predict(self, codes: np.ndarray) -> np.ndarray:
+        frame = self.encoder.decode(codes.copy())  # the model may write to its frame
+        try:
+            raw = self.score(frame)
+        except Exception as error:
+            raise model_raised(self.name, error) from error
+        return scores(raw, len(codes), self.name, self.width)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrameOutputs:
+    """The chosen outputs of a model that reads frames; see `Outputs`."""
+
+    model: FrameModel
+    """All outputs."""
+    keep: tuple[int, ...]
+    """Positions of the chosen ones."""
+    slopes: Slopes | None
+    """Slopes of all outputs, where there are any."""
+    probability: bool
+    """Whether the chosen outputs are probabilities."""
+    description: str
+    """Readable name of the chosen outputs."""
+
+    @property
+    def columns(self) -> int:
+        """Number of chosen outputs, K."""
+        return len(self.keep)
+
+    @property
+    def smooth(self) -> bool:
+        """Whether `values_and_gradient` is available."""
+        return self.slopes is not None
+
+    def place(self, codes: np.ndarray) -> np.ndarray:
+        """Return the codes as they are: frame models work with NumPy."""
+        return codes
+
+    def values(self, codes: np.ndarray) -> np.ndarray:
+        """Return the outputs (n, K) of codes (n, p)."""
+        return self.model(codes)[:, self.keep]
+
+    def values_and_gradient(self, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return outputs (n, K) and d output / d codes (n, K, p)."""
+        if self.slopes is None:
+            raise NotImplementedError(f"{self.description} has no slope")
+        values = self.model(codes)
+        return values[:, self.keep], self.slopes(codes, values)[:, self.keep]

@@ -1,0 +1,188 @@
+"""What the solver sees of a model: its outputs, and their slope where there is one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+import numpy as np
+import pandas as pd
+
+from elsewise._arrays import Array, to_numpy
+from elsewise.errors import InvalidInput, ModelError
+
+if TYPE_CHECKING:
+    from elsewise.features import Encoder
+
+__all__ = [
+    "Outputs",
+    "model_raised",
+    "movable_columns",
+    "probe_rows",
+    "reject_output",
+    "scores",
+    "select_by_position",
+]
+
+PROBES = 32
+"""Rows a model is tried out on when it is bound."""
+
+
+@runtime_checkable
+class Outputs(Protocol):
+    """A model bound to the codes of one encoder.
+
+    NumPy arrays go in and come out, float64; a torch model on an accelerator takes and returns
+    torch tensors on its device, in the dtype of the codes.
+    """
+
+    @property
+    def columns(self) -> int:
+        """Number of outputs per row, K."""
+
+    @property
+    def probability(self) -> bool:
+        """Whether every output lies in [0, 1] and behaves as a probability."""
+
+    @property
+    def smooth(self) -> bool:
+        """Whether `values_and_gradient` is available."""
+
+    @property
+    def description(self) -> str:
+        """Readable name of what is being output."""
+
+    def place(self, codes: np.ndarray) -> Array:
+        """Return codes (n, p) in the array library and on the device this model works with."""
+
+    def values(self, codes: Array) -> Array:
+        """Return the outputs (n, K) of codes (n, p)."""
+
+    def values_and_gradient(self, codes: Array) -> tuple[Array, Array]:
+        """Return outputs (n, K) and d output / d codes (n, K, p), zero where a code cannot move."""
+
+
+def scores(raw: object, rows: int, name: str, columns: int | None = None) -> np.ndarray:
+    """Return what a model gave back as float64 (rows, K), or say why it cannot be used.
+
+    Parameters
+    ----------
+    raw : Series, DataFrame, array or list
+        One score per row, or K of them.
+    rows : int
+        Number of rows the model was given.
+    name : str
+        The model's name, for messages.
+    columns : int, optional
+        K, where it is already known.
+
+    Examples
+    --------
+    >>> scores([True, False], rows=2, name="approve")
+    array([[1.],
+           [0.]])
+    """
+    if isinstance(raw, pd.Series | pd.DataFrame):
+        raw = _in_row_order(raw)
+    try:
+        array = to_numpy(raw)
+        if array.dtype.kind not in "biuf":
+            if any(isinstance(value, str) for value in array.flat):
+                raise TypeError
+            array = array.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise unusable(name, "numbers", _describe(raw)) from error
+    if array.ndim == 1:
+        array = array[:, None]
+    check_shape(array.shape, rows, name, columns)
+    values = array.astype(np.float64, copy=False)
+    if not np.isfinite(values).all():
+        broken = int((~np.isfinite(values)).any(axis=1).sum())
+        raise unusable(name, "finite numbers", f"NaN or infinity in {broken} of {rows} rows")
+    return values
+
+
+def check_shape(shape: Sequence[int], rows: int, name: str, columns: int | None) -> None:
+    """Refuse outputs that are not (rows, K), or whose K has changed."""
+    if len(shape) != 2 or shape[0] != rows or shape[1] == 0:
+        received = f"shape {tuple(shape)}"
+        raise unusable(name, f"one score (or K scores) for each of {rows} rows", received)
+    if columns is not None and shape[1] != columns:
+        raise unusable(name, f"{columns} output column(s), as before", f"{shape[1]}")
+
+
+def unusable(name: str, expected: str, received: str) -> ModelError:
+    """Build the error for outputs that cannot be used."""
+    return ModelError(
+        f"model: expected {expected} from {name}, received {received}. "
+        "Fix: wrap the model in a function frame -> scores that returns them."
+    )
+
+
+def model_raised(name: str, error: Exception) -> ModelError:
+    """Build the error for a model that raised; raise it ``from error``."""
+    return ModelError(
+        f"model: expected scores from {name}, received {type(error).__name__}: {error}. "
+        "Fix: check that the model accepts the explained frame."
+    )
+
+
+def _in_row_order(raw: pd.Series | pd.DataFrame) -> np.ndarray:
+    """Return the values in the order of the rows 0..n-1 where the model has permuted them."""
+    rows = pd.RangeIndex(len(raw))
+    if not raw.index.equals(rows) and raw.index.is_unique and raw.index.isin(rows).all():
+        raw = raw.reindex(rows)
+    return np.asarray(raw.to_numpy())
+
+
+def _describe(raw: object) -> str:
+    kind = type(raw).__name__
+    dtype = getattr(raw, "dtype", None)
+    return kind if dtype is None else f"{kind} of {dtype}"
+
+
+def select_by_position(output: object, columns: int) -> tuple[int, ...]:
+    """Return the output columns to keep: all of them, or the one at position ``output``.
+
+    Examples
+    --------
+    >>> select_by_position(None, 3), select_by_position(2, 3)
+    ((0, 1, 2), (2,))
+    """
+    if output is None:
+        return tuple(range(columns))
+    if isinstance(output, bool) or not isinstance(output, int | np.integer):
+        raise reject_output(output, f"a column number below {columns}")
+    if not 0 <= output < columns:
+        raise reject_output(output, f"a column number below {columns}")
+    return (int(output),)
+
+
+def reject_output(output: object, expected: str) -> InvalidInput:
+    """Build the error for an ``output`` the model does not have."""
+    return InvalidInput(
+        "output", expected=expected, received=repr(output), fix="name one of the model's outputs"
+    )
+
+
+def movable_columns(encoder: Encoder) -> np.ndarray:
+    """Return which codes can move continuously: bool (p,), the free numeric columns."""
+    return np.array([f.free and f.numeric for f in encoder.schema.features], dtype=bool)
+
+
+def probe_rows(encoder: Encoder) -> np.ndarray:
+    """Return a few codes (32, p) spread over the observed ranges, the same at every call.
+
+    A model is asked about them once, when it is bound, to learn what it returns.
+    """
+    rng = np.random.default_rng(0)
+    columns = []
+    for feature in encoder.schema.features:
+        lower, upper = feature.observed
+        column = lower + (upper - lower) * rng.random(PROBES)
+        if feature.kind == "fixed":
+            column = np.zeros(PROBES)
+        elif feature.kind != "number":
+            column = np.round(column)
+        columns.append(column)
+    return np.stack(columns, axis=1)

@@ -1,0 +1,303 @@
+"""torch modules: evaluated where they live, slopes by automatic differentiation."""
+
+from __future__ import annotations
+
+import copy
+import sys
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from elsewise._arrays import Array
+from elsewise.errors import InvalidInput
+from elsewise.models._outputs import (
+    check_shape,
+    model_raised,
+    movable_columns,
+    select_by_position,
+    unusable,
+)
+
+if TYPE_CHECKING:
+    from elsewise.features import Encoder
+
+__all__ = ["TorchModel", "TorchOutputs", "bind_torch", "is_torch_module", "torch_model"]
+
+RESHAPES = ("Squeeze", "Unsqueeze", "View", "UnsafeView", "Reshape", "Select", "Slice", "ToCopy")
+"""Nodes of an autograd graph that leave values as they are."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TorchModel:
+    """A torch module and how to call it; made by `torch_model`."""
+
+    module: Any
+    """The module."""
+    prepare: Callable[[Any], Any] | None = None
+    """Tensor of codes (n, p) to the module's input, differentiable; None: the codes themselves."""
+    output: int | None = None
+    """Column to explain; None: all."""
+    probability: bool | None = None
+    """Whether the outputs are probabilities; None: look at the last operation."""
+
+
+def is_torch_module(model: object) -> bool:
+    """Tell whether ``model`` is a torch module, without importing torch."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(model, torch.nn.Module)
+
+
+def torch_model(
+    module: Any,
+    prepare: Callable[[Any], Any] | None = None,
+    output: int | None = None,
+    *,
+    probability: bool | None = None,
+    device: str | None = None,
+) -> TorchModel:
+    """Describe how a torch module is called, to be explained as a model.
+
+    Parameters
+    ----------
+    module : torch.nn.Module
+        Returns (n,), (n, 1) or (n, K). A row's output must not depend on the other rows.
+    prepare : callable, optional
+        Differentiable function from the tensor of codes (n, p), all columns of the frame in order,
+        to the module's input: scaling, one-hot encoding, a choice of columns.
+    output : int, optional
+        Column to explain where there are several; by default all.
+    probability : bool, optional
+        Whether the outputs are probabilities. By default, whether a sigmoid or softmax comes last.
+    device : str, optional
+        Where to run a copy of the module, e.g. "cuda"; by default it stays where it is.
+
+    Returns
+    -------
+    TorchModel
+        To be passed as ``model``.
+
+    Examples
+    --------
+    >>> import torch
+    >>> net = torch.nn.Sequential(torch.nn.Linear(2, 1), torch.nn.Sigmoid())
+    >>> torch_model(net, prepare=lambda codes: codes / 10).output is None
+    True
+    """
+    if not is_torch_module(module):
+        raise InvalidInput(
+            "module",
+            expected="a torch.nn.Module",
+            received=type(module).__name__,
+            fix="pass the module, or use elsewise.models.function for a function",
+        )
+    if device is not None:
+        module = _copy_to(module, device)
+    return TorchModel(module=module, prepare=prepare, output=output, probability=probability)
+
+
+def _copy_to(module: Any, device: str) -> Any:
+    import torch
+
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise InvalidInput(
+            "device",
+            expected="a device this torch can use",
+            received=f"{device!r} ({error})",
+            fix="leave device out to stay where the module is",
+        ) from error
+    return copy.deepcopy(module).to(device)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TorchOutputs:
+    """The chosen outputs of a torch module; see `Outputs`."""
+
+    module: Any
+    """The module; its parameters and training flags are left as they are."""
+    prepare: Callable[[Any], Any] | None
+    """Codes to the module's input."""
+    keep: tuple[int, ...] | None
+    """Chosen outputs; None until they are known."""
+    movable: Any
+    """Which codes can move: bool tensor (p,) on the module's device."""
+    dtype: Any
+    """Floating dtype of the parameters; None without parameters."""
+    probability: bool = False
+    """Whether the chosen outputs are probabilities."""
+    smooth: bool = False
+    """Whether the outputs have slopes that are not all zero."""
+    width: int | None = None
+    """Number of outputs of the module, once known."""
+
+    @property
+    def columns(self) -> int:
+        """Number of chosen outputs, K."""
+        return len(self.keep or ())
+
+    @property
+    def description(self) -> str:
+        """Readable name of the chosen outputs."""
+        name = type(self.module).__name__
+        if self.keep is None or len(self.keep) == self.width:
+            return name
+        return f"{name}, output {self.keep[0]}"
+
+    def place(self, codes: np.ndarray) -> Array:
+        """Return codes (n, p) as NumPy for a module on the CPU, else as a tensor on its device."""
+        if self.movable.device.type == "cpu":
+            return codes
+        import torch
+
+        return torch.as_tensor(codes, device=self.movable.device)
+
+    def values(self, codes: Array) -> Array:
+        """Return the outputs (n, K) of codes (n, p)."""
+        import torch
+
+        tensor = self._tensor(codes)
+        with torch.no_grad(), evaluating(self.module):
+            outputs = self._outputs(tensor)
+        return self._like(outputs[:, self.keep], codes)
+
+    def values_and_gradient(self, codes: Array) -> tuple[Array, Array]:
+        """Return outputs (n, K) and d output / d codes (n, K, p)."""
+        outputs, gradient = self._differentiate(self._tensor(codes))
+        return self._like(outputs.detach()[:, self.keep], codes), self._like(gradient, codes)
+
+    def _differentiate(self, tensor: Any) -> tuple[Any, Any]:
+        """Return all outputs (n, W), in their graph, and the slopes (n, K, p) of the chosen."""
+        import torch
+
+        with torch.inference_mode(False), torch.enable_grad(), evaluating(self.module):
+            leaf = tensor.detach().clone().requires_grad_(True)
+            outputs = self._outputs(leaf)
+            keep = range(outputs.shape[1]) if self.keep is None else self.keep
+            slopes = [self._slope(outputs[:, k], leaf) for k in keep]
+        return outputs, torch.stack(slopes, dim=1)
+
+    def _slope(self, output: Any, leaf: Any) -> Any:
+        """Return d output / d codes (n, p): rows are independent, so their sum serves them all."""
+        import torch
+
+        if not output.requires_grad:
+            return torch.zeros_like(leaf)
+        (slope,) = torch.autograd.grad(output.sum(), leaf, retain_graph=True, allow_unused=True)
+        if slope is None:
+            return torch.zeros_like(leaf)
+        # A kink such as |x| at 0 may give NaN: no direction there, other proposals serve the row.
+        usable = self.movable & torch.isfinite(slope)
+        return torch.where(usable, slope, torch.zeros_like(slope))
+
+    def _outputs(self, tensor: Any) -> Any:
+        """Return all outputs (n, W) of a tensor of codes (n, p), checked."""
+        import torch
+
+        name = type(self.module).__name__
+        inputs = tensor if self.dtype is None else tensor.to(self.dtype)
+        try:
+            outputs = self.module(inputs if self.prepare is None else self.prepare(inputs))
+        except Exception as error:
+            raise model_raised(name, error) from error
+        if not isinstance(outputs, torch.Tensor) or outputs.is_complex():
+            raise unusable(name, "a real tensor", type(outputs).__name__)
+        if outputs.ndim == 1:
+            outputs = outputs[:, None]
+        check_shape(outputs.shape, len(tensor), name, self.width)
+        if not bool(torch.isfinite(outputs).all()):
+            raise unusable(name, "finite numbers", "NaN or infinity")
+        return outputs
+
+    def _tensor(self, codes: Array) -> Any:
+        """Return codes as a tensor on the module's device, where they must already be."""
+        import torch
+
+        home = self.movable.device
+        if isinstance(codes, np.ndarray):
+            codes = torch.from_numpy(np.ascontiguousarray(codes))
+        if codes.device != home:
+            raise InvalidInput(
+                "codes",
+                expected=f"codes on {home}, the device of the model",
+                received=f"codes on {codes.device}",
+                fix="move them with Outputs.place(codes)",
+            )
+        return codes
+
+    def _like(self, tensor: Any, codes: Array) -> Array:
+        """Return a result as float64 NumPy for a module on the CPU, else in the codes' dtype."""
+        if tensor.device.type == "cpu":
+            return tensor.numpy().astype(np.float64, copy=False)
+        return tensor.to(codes.dtype)
+
+
+def bind_torch(
+    model: TorchModel, encoder: Encoder, output: Hashable | None, probe: np.ndarray
+) -> TorchOutputs:
+    """Return the outputs of a torch module on the codes of ``encoder``."""
+    import torch
+
+    device, dtype = _home(model.module)
+    unknown = TorchOutputs(
+        module=model.module,
+        prepare=model.prepare,
+        keep=None,
+        movable=torch.from_numpy(movable_columns(encoder)).to(device),
+        dtype=dtype,
+    )
+    outputs, slopes = unknown._differentiate(torch.from_numpy(probe).to(device))
+    keep = select_by_position(output, outputs.shape[1])
+    values = outputs.detach()[:, keep]
+    inside = bool(((values >= 0) & (values <= 1)).all()) and _squashed_last(outputs)
+    return TorchOutputs(
+        module=model.module,
+        prepare=model.prepare,
+        keep=keep,
+        movable=unknown.movable,
+        dtype=dtype,
+        probability=inside if model.probability is None else model.probability,
+        smooth=bool(slopes[:, keep].any()),
+        width=outputs.shape[1],
+    )
+
+
+def _home(module: Any) -> tuple[Any, Any]:
+    """Return the one device and the floating dtype of a module's parameters and buffers."""
+    import torch
+
+    tensors = [*module.parameters(), *module.buffers()]
+    devices = sorted({str(tensor.device) for tensor in tensors})
+    if len(devices) > 1:
+        raise InvalidInput(
+            "model",
+            expected="a module on one device",
+            received=f"parameters on {', '.join(devices)}",
+            fix="move it with module.to(device)",
+        )
+    dtype = next((tensor.dtype for tensor in tensors if tensor.is_floating_point()), None)
+    return torch.device(devices[0] if devices else "cpu"), dtype
+
+
+def _squashed_last(outputs: Any) -> bool:
+    """Tell whether the last operation was a sigmoid or a softmax, reshapes aside."""
+    node = outputs.grad_fn
+    while node is not None and type(node).__name__.startswith(RESHAPES):
+        node = node.next_functions[0][0]
+    return type(node).__name__.startswith(("Sigmoid", "Softmax"))
+
+
+@contextmanager
+def evaluating(module: Any) -> Iterator[None]:
+    """Hold a module in evaluation mode; every submodule's own training flag comes back."""
+    training = [part for part in module.modules() if part.training]
+    for part in training:
+        part.training = False
+    try:
+        yield
+    finally:
+        for part in training:
+            part.training = True

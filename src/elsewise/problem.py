@@ -1,0 +1,141 @@
+"""The question: a population, a model, a target, and how far each side may be."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from elsewise._arrays import Array, asarray_like, namespace, to_numpy
+from elsewise.errors import InvalidInput
+from elsewise.targets import Constant, Derived, Target
+
+if TYPE_CHECKING:
+    from elsewise.features import Embedding, Legal, Schema
+    from elsewise.models import Outputs
+
+__all__ = ["Limits", "Population", "Problem", "populate"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How far the counterfactual may be from the factual inputs and from the target outputs.
+
+    Distances are 2-Wasserstein distances on the root scale: inputs sliced, in standard deviations
+    of the background; outputs in the model's own units. ``None`` means "as small as possible".
+
+    Examples
+    --------
+    >>> Limits(inputs=0.2, outputs=0.1).side_level
+    0.975
+    """
+
+    inputs: float | None = None
+    """Bound on the upper limit of the input distance."""
+    outputs: float | None = None
+    """Bound on the upper limit of the output distance."""
+    confidence: float = 0.95
+    """Confidence that both statements hold together."""
+    trim: float = 0.05
+    """Share of mass at either end about which nothing is certified."""
+
+    def __post_init__(self) -> None:
+        for name in ("inputs", "outputs"):
+            bound = getattr(self, name)
+            if bound is not None and not (_is_number(bound) and 0 < bound < math.inf):
+                raise InvalidInput(
+                    f"limits.{name}",
+                    expected="a positive number, or None for 'as small as possible'",
+                    received=repr(bound),
+                    fix=f"leave {name} out, or give a distance such as 0.2",
+                )
+        if not (_is_number(self.confidence) and 0 < self.confidence < 1):
+            raise InvalidInput(
+                "limits.confidence",
+                expected="a number strictly between 0 and 1",
+                received=repr(self.confidence),
+                fix="0.95 is usual",
+            )
+        if not (_is_number(self.trim) and 0 <= self.trim < 0.5):
+            raise InvalidInput(
+                "limits.trim",
+                expected="a number in [0, 0.5)",
+                received=repr(self.trim),
+                fix="0.05 leaves out 5 % at either end",
+            )
+
+    @property
+    def side_level(self) -> float:
+        """Level of each side, so that both hold jointly at ``confidence`` (Bonferroni)."""
+        return (1.0 + self.confidence) / 2.0
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """Everything the solver needs to know, and nothing about frames or frameworks."""
+
+    factual: Array
+    """Array (n, p): codes of the rows to explain."""
+    schema: Schema
+    """What may change, and how."""
+    embedding: Embedding
+    """Codes to the space in which input distances are measured."""
+    outputs: Outputs
+    """The model."""
+    target: Target
+    """What its outputs should look like."""
+    limits: Limits = field(default_factory=Limits)
+    """How far each side may be."""
+    seed: int = 0
+    """The one source of randomness."""
+
+    def generator(self, purpose: str) -> np.random.Generator:
+        """Return the random generator for one purpose: the same seed and purpose, the same draws.
+
+        Purposes are named so that, say, asking for more bootstrap draws never changes directions.
+        """
+        return np.random.default_rng([self.seed, *purpose.encode()])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Population:
+    """Rows at rest: what the row-wise steps need to know about where each row started."""
+
+    codes: Array
+    """Array (n, p): factual codes."""
+    embedded: Array
+    """Array (n, d): factual embedding."""
+    outputs: Array
+    """Array (n, K): the model's outputs on the factual rows."""
+    legal: Legal
+    """The box each cell may move in."""
+    wanted: Array | None
+    """Array (n, K): outputs wanted row by row, where the target is a function of the output."""
+    pinned: Array
+    """Boolean array (n,): rows that stay: already as wanted, or breaking a rule or range."""
+
+
+def populate(problem: Problem, codes: Array) -> Population:
+    """Look at rows before they move."""
+    xp = namespace(codes)
+    outputs = problem.outputs.values(codes)
+    legal = problem.schema.legal(to_numpy(codes))
+    broken = asarray_like(legal.broken, codes)
+    wanted, pinned = None, broken
+    if isinstance(problem.target, Derived | Constant):
+        wanted = problem.target.of(outputs)
+        pinned = pinned | xp.all(wanted == outputs, axis=-1)
+    return Population(
+        codes=codes,
+        embedded=problem.embedding.embed(codes),
+        outputs=outputs,
+        legal=legal.like(codes),
+        wanted=wanted,
+        pinned=pinned,
+    )

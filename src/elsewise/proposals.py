@@ -1,0 +1,193 @@
+"""Where a row could go next: candidate rows, as pure functions of the row and its two aims.
+
+With the plans fixed, the objective falls apart into one small problem per row,
+
+    q_i(x) = (1 - eta) |phi(x) - c_i|^2 / d  +  eta |b(x) - s_i|^2 / K,
+
+with the anchor c_i (where the input plan sends the row) and the wanted output s_i. A source proposes
+steps for all rows at once; what a row is offered depends on its own values only.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from elsewise._arrays import Array, namespace, to_numpy
+
+if TYPE_CHECKING:
+    from elsewise.problem import Problem
+
+__all__ = ["Aim", "View", "descent_step", "donor_steps", "gauss_newton_steps", "link_steps", "row_costs", "row_noise"]
+
+STEP_LENGTHS = (1.0, 0.5, 0.25)
+LINK_FRACTIONS = (0.25, 0.5, 0.75, 1.0)
+DONOR_SHARES = (0.25, 0.5, 1.0)
+LINK_MARGIN = 1e-3
+"""Probabilities are kept this far from 0 and 1 before their logit is taken."""
+
+
+class Aim(NamedTuple):
+    """What every row is asked to do in one iteration."""
+
+    anchor: Array
+    """Array (n, d): where the input plan sends each row."""
+    wanted: Array
+    """Array (n, K): the output each row should have."""
+    eta: float
+    """Weight of the outputs, in [0, 1]."""
+
+
+class View(NamedTuple):
+    """The rows as they are now, with the model's slope at them."""
+
+    embedded: Array
+    """Array (n, d)."""
+    outputs: Array
+    """Array (n, K)."""
+    gradient: Array
+    """Array (n, K, d): derivative of the outputs with respect to the embedding."""
+
+
+def row_costs(aim: Aim, embedded: Array, outputs: Array) -> Array:
+    """Cost q_i of each row, up to a constant; leading axes broadcast.
+
+    Examples
+    --------
+    >>> aim = Aim(anchor=np.zeros((1, 2)), wanted=np.ones((1, 1)), eta=0.5)
+    >>> row_costs(aim, np.ones((1, 2)), np.zeros((1, 1)))
+    array([1.])
+    """
+    xp = namespace(embedded, outputs)
+    away = embedded - aim.anchor
+    missed = outputs - aim.wanted
+    inputs = xp.sum(away * away, axis=-1) / embedded.shape[-1]
+    return (1.0 - aim.eta) * inputs + aim.eta * xp.sum(missed * missed, axis=-1) / missed.shape[-1]
+
+
+def half_gradient(aim: Aim, view: View) -> Array:
+    """Half the gradient of q_i with respect to the embedding, Array (n, d)."""
+    xp = namespace(view.embedded)
+    d, k = view.embedded.shape[-1], view.outputs.shape[-1]
+    missed = (view.outputs - aim.wanted)[:, None, :]
+    slope = xp.matmul(missed, view.gradient)[:, 0, :]
+    return (1.0 - aim.eta) / d * (view.embedded - aim.anchor) + aim.eta / k * slope
+
+
+def descent_step(aim: Aim, view: View, tau: float) -> Array:
+    """Return the paper's step, -tau grad Q in Otto's geometry (line 9), Array (n, d).
+
+    Otto's gradient is n times the Euclidean one, so tau does not depend on n.
+    """
+    return -2.0 * tau * half_gradient(aim, view)
+
+
+def gauss_newton_steps(aim: Aim, view: View, damping: float) -> list[Array]:
+    """Minimize q_i with the model linearized, and shorter versions of that step.
+
+    Solves ((1 - eta)/d I + eta/K G'G + damping I) step = -half gradient by Woodbury's identity:
+    only a K x K system a row.
+    """
+    xp = namespace(view.embedded)
+    d, k = view.embedded.shape[-1], view.outputs.shape[-1]
+    ridge = (1.0 - aim.eta) / d + damping
+    weight = aim.eta / k
+    right = -half_gradient(aim, view)
+    slope = view.gradient
+    if k == 1:
+        g = slope[:, 0, :]
+        along = xp.sum(g * right, axis=-1) / (ridge + weight * xp.sum(g * g, axis=-1))
+        step = (right - weight * along[:, None] * g) / ridge
+    else:
+        gram = xp.matmul(slope, xp.matrix_transpose(slope))
+        identity = xp.eye(k, dtype=gram.dtype)
+        across = xp.matmul(slope, right[:, :, None])
+        inner = xp.linalg.solve(ridge * identity + weight * gram, across)
+        step = (right - weight * xp.matmul(xp.matrix_transpose(slope), inner)[:, :, 0]) / ridge
+    return [length * step for length in STEP_LENGTHS]
+
+
+def link_steps(aim: Aim, view: View) -> list[Array]:
+    """Move along the slope on the logit scale: these leave the flat part of a sigmoid.
+
+    For one probability output; each step closes a fraction of the gap logit s - logit b.
+    """
+    xp = namespace(view.embedded)
+    probability = xp.clip(view.outputs[:, 0], LINK_MARGIN, 1.0 - LINK_MARGIN)
+    goal = xp.clip(aim.wanted[:, 0], LINK_MARGIN, 1.0 - LINK_MARGIN)
+    variance = probability * (1.0 - probability)
+    slope = view.gradient[:, 0, :] / variance[:, None]
+    steepness = xp.sum(slope * slope, axis=-1)
+    gap = xp.log(goal / (1.0 - goal)) - xp.log(probability / (1.0 - probability))
+    length = xp.where(steepness > 0, gap / xp.where(steepness > 0, steepness, 1.0), 0.0)
+    full = length[:, None] * slope
+    return [fraction * full for fraction in LINK_FRACTIONS]
+
+
+def donor_steps(aim: Aim, embedded: Array, donors: Array, donor_outputs: Array) -> list[Array]:
+    """Move towards the donor that would serve the row best, all the way and part of it.
+
+    Donors are background rows: real places with real outputs, which lead out of flat parts and
+    local minima that no gradient leaves.
+
+    Parameters
+    ----------
+    embedded
+        Array (n, d): the rows.
+    donors, donor_outputs
+        Arrays (D, d) and (D, K): the same few donors for all rows, so a row's choice is its own.
+    """
+    xp = namespace(embedded, donors)
+    d, k = embedded.shape[-1], donor_outputs.shape[-1]
+    # q_i of every donor, up to a constant of the row: two small matrix products.
+    inputs = _cross_squares(aim.anchor, donors) * ((1.0 - aim.eta) / d)
+    outputs = _cross_squares(aim.wanted, donor_outputs) * (aim.eta / k)
+    best = xp.take(donors, xp.argmin(inputs + outputs, axis=-1), axis=0)
+    return [share * (best - embedded) for share in DONOR_SHARES]
+
+
+def _cross_squares(rows: Array, others: Array) -> Array:
+    """Squared distances between rows (n, d) and a few others (D, d), up to a constant per row."""
+    xp = namespace(rows, others)
+    product = xp.matmul(rows, xp.matrix_transpose(others))
+    return xp.sum(others * others, axis=-1)[None, :] - 2.0 * product
+
+
+def smooth_steps(problem: Problem, aim: Aim, view: View) -> list[Array]:
+    """Steps of the embedding from every source that uses a gradient."""
+    steps = gauss_newton_steps(aim, view, damping=1e-3 / view.embedded.shape[-1])
+    if problem.outputs.probability and problem.outputs.columns == 1:
+        steps += link_steps(aim, view)
+    return steps
+
+
+def row_noise(codes: Array, seed: int, size: int) -> np.ndarray:
+    """Gaussian noise (n, size) that is a function of each row's own values.
+
+    The paper starts from x' + noise; drawing the noise from a hash of the row keeps the start a
+    map: equal rows start equal, whatever batch they come in.
+
+    Examples
+    --------
+    >>> rows = np.array([[1.0, 2.0], [3.0, 4.0], [1.0, 2.0]])
+    >>> noise = row_noise(rows, seed=0, size=3)
+    >>> bool((noise[0] == noise[2]).all()), bool((noise[0] == noise[1]).any())
+    (True, False)
+    """
+    bits = np.ascontiguousarray(to_numpy(codes), dtype=np.float64).view(np.uint64)
+    key = np.full(bits.shape[0], seed % 2**63, dtype=np.uint64)
+    for column in bits.T:
+        key = _mix(key ^ column)
+    columns = np.arange(2 * size, dtype=np.uint64)
+    words = _mix(key[:, None] + columns[None, :] * np.uint64(0x9E3779B97F4A7C15))
+    uniform = ((words >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
+    radius = np.sqrt(-2.0 * np.log(uniform[:, :size]))
+    return np.asarray(radius * np.cos(2.0 * np.pi * uniform[:, size:]))
+
+
+def _mix(words: np.ndarray) -> np.ndarray:
+    """SplitMix64's finalizer (Steele, Lea and Flood, 2014), wrapping around at 2^64."""
+    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray(words ^ (words >> np.uint64(31)))

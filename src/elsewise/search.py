@@ -1,0 +1,308 @@
+"""Which iterate to return: the whole search over eta, from the limits the user gave.
+
+Both limits: the paper's Algorithm 1, then the feasible iterate with the largest probability.
+One limit: the smallest distance on the free side that meets the other, by bisection on eta.
+None: the knee of the curve of input distance against output distance.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator
+from dataclasses import replace
+from enum import StrEnum
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+
+from elsewise.certificate import Evidence, certify_inputs, certify_outputs
+from elsewise.problem import Problem
+from elsewise.solver import Fixed, Settings, State, init, run
+
+T = TypeVar("T")
+
+__all__ = ["Outcome", "Solution", "iterate", "knee", "solve", "sweep"]
+
+LOGIT_SPAN = 9.0
+"""Eta is searched between logistic(-9) and logistic(9)."""
+BRACKET_STEP = 2.0
+"""First steps of the bisection, on the logit scale, until the bound is bracketed."""
+TOLERANCE = 0.01
+"""A bisection ends when the bounded limit is within this share under its bound."""
+RESOLUTION = 0.01
+"""It also ends when the logits on either side of the bound are this close."""
+KICK_LOGIT = 3.0
+"""Weight of the outputs in the first iterations of every run at a fixed eta."""
+KICK_ITERATIONS = 8
+SWEEP_LOGITS = tuple(float(logit) for logit in range(-4, 6))
+
+
+class Outcome(StrEnum):
+    """How a search ended; the text says what to do."""
+
+    CERTIFIED = "certified"
+    NOTHING_TO_DO = "nothing to do: the factual population already meets the limits"
+    CHOSEN = "no limits given: chosen at the knee of the frontier; give limits to certify a bound"
+    NOT_FEASIBLE = "not feasible: loosen the binding limit to what is reachable, or free features"
+    NOTHING_MOVES = "nothing could move: free features or widen ranges"
+    OUT_OF_TIME = "out of time: raise settings.seconds"
+
+
+class Solution(NamedTuple):
+    """The chosen iterate and why it was chosen."""
+
+    state: State
+    outcome: Outcome
+    binding: str | None = None
+    """The side whose limit cannot be met, "inputs" or "outputs"."""
+    reachable: float | None = None
+    """The smallest upper limit found on the binding side with the other side's limit met."""
+
+
+class _Side(NamedTuple):
+    """One side of the question, as the search over eta sees it."""
+
+    name: str
+    bound: float
+    limit: Callable[[State], float]
+    certified: Callable[[State], Evidence]
+    sign: float
+    """+1 where a larger eta lowers this side's limit, else -1."""
+
+
+def iterate(problem: Problem, settings: Settings | None = None) -> Generator[State, None, Solution]:
+    """Yield every iterate of the search; the generator's return value is the solution.
+
+    The loop is yours: watch it, stop it, draw it.
+    """
+    settings = settings or Settings()
+    deadline = math.inf if settings.seconds is None else time.perf_counter() + settings.seconds
+    first = init(problem, settings)
+    yield first
+    inputs, outputs = _sides(problem, settings)
+    if inputs is not None and outputs is not None:
+        return (yield from _both(problem, settings, first, inputs, outputs, deadline))
+    bounded = outputs or inputs
+    if bounded is not None:
+        return (yield from _one(problem, settings, first, bounded, deadline))
+    return (yield from _none(problem, settings, first, deadline))
+
+
+def solve(problem: Problem, settings: Settings | None = None) -> tuple[Solution, list[State]]:
+    """Run the search to its end; returns the solution and all states."""
+    return _finish(iterate(problem, settings))
+
+
+def _sides(problem: Problem, settings: Settings) -> tuple[_Side | None, _Side | None]:
+    limits = problem.limits
+    inputs = outputs = None
+    if limits.inputs is not None:
+        inputs = _Side(
+            "inputs",
+            limits.inputs,
+            lambda state: state.record.inputs_limit,
+            lambda state: certify_inputs(
+                problem, state.setup.population, state.rows, settings.draws
+            ),
+            -1.0,
+        )
+    if limits.outputs is not None:
+        outputs = _Side(
+            "outputs",
+            limits.outputs,
+            lambda state: state.record.outputs_limit,
+            lambda state: certify_outputs(
+                problem, state.setup.population, state.rows, settings.draws
+            ),
+            1.0,
+        )
+    return inputs, outputs
+
+
+def _both(
+    problem: Problem,
+    settings: Settings,
+    first: State,
+    inputs: _Side,
+    outputs: _Side,
+    deadline: float,
+) -> Generator[State, None, Solution]:
+    """Algorithm 1, then the feasible iterate with the largest P."""
+    best, best_rank = first, _rank(first, inputs, outputs)
+    for state in run(problem, first, settings, deadline):
+        yield state
+        rank = _rank(state, inputs, outputs)
+        if rank > best_rank:
+            best, best_rank = state, rank
+    if inputs.certified(best).met and outputs.certified(best).met:
+        return Solution(best, Outcome.NOTHING_TO_DO if best is first else Outcome.CERTIFIED)
+    # Eta may have narrowed away from a feasible value: the least output distance that the input
+    # bound allows decides whether there is one.
+    tightest = yield from _one(problem, settings, first, inputs, deadline)
+    evidence = outputs.certified(tightest.state)
+    if evidence.met and inputs.certified(tightest.state).met:
+        return Solution(tightest.state, Outcome.CERTIFIED)
+    outcome = tightest.outcome
+    if outcome is Outcome.CERTIFIED:
+        outcome = Outcome.NOT_FEASIBLE
+    return Solution(best, outcome, "outputs", evidence.upper_limit)
+
+
+def _rank(state: State, inputs: _Side, outputs: _Side) -> tuple[float, float]:
+    """Feasible iterates by probability, ties and infeasible ones by the worst ratio to a bound."""
+    worst = max(inputs.limit(state) / inputs.bound, outputs.limit(state) / outputs.bound)
+    if worst > 1.0:
+        return (-1.0, -worst)
+    probability = min(
+        state.inputs.probability(inputs.bound), state.outputs.probability(outputs.bound)
+    )
+    return (probability, -worst)
+
+
+def _one(
+    problem: Problem, settings: Settings, first: State, side: _Side, deadline: float
+) -> Generator[State, None, Solution]:
+    """Find the least weight on the bounded side that meets its bound: bisection on logit(eta)."""
+    if side.name == "outputs" and side.certified(first).met:
+        return Solution(first, Outcome.NOTHING_TO_DO)
+    kicked = yield from _kick(problem, settings, first, deadline)
+    aim = side.bound
+    probes: dict[float, State] = {}
+    weight: float | None = 0.0
+    while weight is not None and time.perf_counter() < deadline:
+        state = kicked
+        for state in _at(problem, settings, kicked, side.sign * weight, deadline):
+            yield state
+        probes[weight] = state
+        weight = _next_weight(probes, side, aim)
+        while weight is None and (chosen := _least(probes, side, aim)) is not None:
+            evidence = side.certified(chosen)
+            if evidence.met:
+                return Solution(chosen, _outcome(chosen, side))
+            # The certificate is stricter than the loop's limit: aim lower by their ratio.
+            aim *= (1.0 - 0.1 * TOLERANCE) * side.bound / evidence.upper_limit
+            weight = _next_weight(probes, side, aim)
+    late = time.perf_counter() >= deadline
+    chosen = _least(probes, side, aim)
+    if late and chosen is not None and side.certified(chosen).met:
+        return Solution(chosen, Outcome.OUT_OF_TIME)
+    closest = min([first, *probes.values()], key=side.limit)
+    outcome = Outcome.OUT_OF_TIME if late else Outcome.NOT_FEASIBLE
+    if all(state.record.inputs == 0 for state in probes.values()):
+        outcome = Outcome.NOTHING_MOVES
+    return Solution(closest, outcome, side.name, side.certified(closest).upper_limit)
+
+
+def _outcome(chosen: State, side: _Side) -> Outcome:
+    return Outcome.NOTHING_MOVES if chosen.record.inputs == 0 else Outcome.CERTIFIED
+
+
+def _least(probes: dict[float, State], side: _Side, aim: float) -> State | None:
+    """The probe with the least weight on the bounded side that meets the aim."""
+    met = [weight for weight, state in probes.items() if side.limit(state) <= aim]
+    return probes[min(met)] if met else None
+
+
+def _next_weight(probes: dict[float, State], side: _Side, aim: float) -> float | None:
+    """Where to look next on the logit scale, or None when there is nowhere left to look."""
+    gaps = {weight: math.log(max(side.limit(s), 1e-12) / aim) for weight, s in probes.items()}
+    met = [weight for weight, gap in gaps.items() if gap <= 0]
+    if not met:
+        weight = max(probes) + BRACKET_STEP
+        return weight if weight <= LOGIT_SPAN else None
+    high = min(met)
+    missed = [weight for weight in gaps if weight < high]
+    if gaps[high] >= -TOLERANCE:
+        return None
+    if not missed:
+        weight = high - BRACKET_STEP
+        return weight if weight >= -LOGIT_SPAN else None
+    low = max(missed)
+    if high - low <= RESOLUTION:
+        return None
+    # False position on the logarithm of the limit, kept inside the middle of the bracket.
+    share = gaps[low] / (gaps[low] - gaps[high]) if math.isfinite(gaps[low]) else 0.5
+    wanted = share + 0.5 * TOLERANCE / (gaps[low] - gaps[high])
+    return low + min(max(wanted, 0.1), 0.9) * (high - low)
+
+
+def _none(
+    problem: Problem, settings: Settings, first: State, deadline: float
+) -> Generator[State, None, Solution]:
+    """Sweep eta and take the knee."""
+    kicked = yield from _kick(problem, settings, first, deadline)
+    ends: list[State] = []
+    for logit in SWEEP_LOGITS:
+        state = kicked
+        for state in _at(problem, settings, kicked, logit, deadline):
+            yield state
+        ends.append(state)
+        if time.perf_counter() >= deadline:
+            break
+    if all(state.record.inputs == 0 for state in ends):
+        return Solution(first, Outcome.NOTHING_MOVES)
+    index = knee([s.record.inputs for s in ends], [s.record.outputs for s in ends])
+    return Solution(ends[index], Outcome.CHOSEN)
+
+
+def knee(inputs: Iterable[float], outputs: Iterable[float]) -> int:
+    """Index of the point farthest below the chord of a falling curve, both axes scaled to [0, 1].
+
+    Examples
+    --------
+    >>> knee([0.0, 0.1, 1.0], [1.0, 0.2, 0.0])
+    1
+    """
+    x, y = np.asarray(list(inputs)), np.asarray(list(outputs))
+
+    def unit(values: np.ndarray) -> np.ndarray:
+        width = np.ptp(values)
+        return (values - values.min()) / width if width > 0 else np.zeros_like(values)
+
+    return int(np.argmin(unit(x) + unit(y)))
+
+
+def sweep(
+    problem: Problem, settings: Settings, logits: Iterable[float] = SWEEP_LOGITS
+) -> Iterator[State]:
+    """Yield the iterate at which each fixed eta = logistic(logit) comes to rest."""
+    kicked, _ = _finish(_kick(problem, settings, init(problem, settings), math.inf))
+    for logit in logits:
+        state = kicked
+        for state in _at(problem, settings, kicked, logit, math.inf):
+            pass
+        yield state
+
+
+def _kick(
+    problem: Problem, settings: Settings, first: State, deadline: float
+) -> Generator[State, None, State]:
+    """Push the outputs first, so that rows leave the flat parts and local minima they start in.
+
+    Relaxing from there towards the inputs ends in far better minima than starting at x' does:
+    on HELOC's network the same output limit costs a third less input distance.
+    """
+    few = replace(settings, iterations=KICK_ITERATIONS)
+    state = first
+    for state in _at(problem, few, first, KICK_LOGIT, deadline):
+        yield state
+    return state
+
+
+def _at(
+    problem: Problem, settings: Settings, start: State, logit: float, deadline: float
+) -> Iterator[State]:
+    """Run from a state at eta = logistic(logit)."""
+    eta = 1.0 / (1.0 + math.exp(-logit))
+    return run(problem, replace(start, balance=Fixed(eta=eta)), settings, deadline)
+
+
+def _finish(search: Generator[State, None, T]) -> tuple[T, list[State]]:
+    """Run a search to its end; returns its value and all it yielded."""
+    states: list[State] = []
+    while True:
+        try:
+            states.append(next(search))
+        except StopIteration as end:
+            return end.value, states

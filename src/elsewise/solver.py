@@ -1,0 +1,284 @@
+"""The paper's Algorithm 1 as pure functions: init, step, iterate.
+
+A ``State`` is complete: the rows, their outputs, their limits and the steps that led there. The rows
+that are returned are the rows whose limits were computed.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple, Protocol
+
+from elsewise._arrays import Array, asarray_like, namespace
+from elsewise.balance import IntervalNarrowing
+from elsewise.confidence import UpperLimit, clt_limit
+from elsewise.errors import InvalidInput
+from elsewise.maps import Map, Motion, Rows, Step, aim_at, move, start
+from elsewise.problem import Limits, Population, Problem, populate
+from elsewise.proposals import row_costs
+from elsewise.sides import input_comparison, output_comparison, output_directions, target_reference
+from elsewise.targets import Constant, Derived, Sample
+from elsewise.transport import direction_blocks, fit_monotone_maps, project, reference
+
+__all__ = ["Fixed", "Iteration", "Settings", "State", "init", "run", "step"]
+
+PAPER_NOISE = 0.01
+"""Standard deviation of the start noise in the paper's experiments."""
+
+
+class Balance(Protocol):
+    """Anything that chooses eta from the room left on each side."""
+
+    def choose(self, gap_inputs: float, gap_outputs: float) -> tuple[float, Balance]:
+        """Return eta and the balance to use next."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fixed:
+    """The same eta at every iteration."""
+
+    eta: float
+
+    def choose(self, gap_inputs: float, gap_outputs: float) -> tuple[float, Fixed]:
+        """Return eta, whatever the gaps."""
+        return self.eta, self
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How the search is run; the defaults are meant to be left alone."""
+
+    step: str = "proposals"
+    """"proposals" (propose legal rows, keep the best) or "gradient" (the paper's own step)."""
+    balance: Balance = field(default_factory=IntervalNarrowing)
+    """How eta is chosen when both limits are given."""
+    iterations: int = 30
+    """At most this many iterations for one choice of eta, or in all when both limits are given."""
+    epsilon: float = 0.02
+    """Stop when rows move less than this (root mean square, in standard deviations of a row)."""
+    seconds: float | None = None
+    """Time budget; the best so far is returned when it is spent."""
+    directions: int = 64
+    """At least this many directions, in complete orthonormal blocks."""
+    draws: int = 999
+    """Bootstrap draws of the certificate."""
+    tau: float = 1.0
+    """Step size of the gradient step."""
+    noise: float | None = None
+    """Noise added to the start; None: 0.01 for the gradient step, none for proposals."""
+    rho: float = 1.0
+    """Share of the transported anchor; the rest is the factual row."""
+    smoothing: float = 1.0
+    """Window of the recorded maps in units of sqrt(n) ranks; 0 records every pair."""
+
+    def __post_init__(self) -> None:
+        _check(self.step in ("proposals", "gradient"), "step", "'proposals' or 'gradient'", self.step)
+        _check(self.iterations >= 1, "iterations", "at least 1", self.iterations)
+        _check(self.epsilon >= 0, "epsilon", "a number >= 0", self.epsilon)
+        _check(self.seconds is None or self.seconds > 0, "seconds", "a number > 0", self.seconds)
+        _check(self.directions >= 1, "directions", "at least 1", self.directions)
+        _check(self.draws >= 1, "draws", "at least 1", self.draws)
+        _check(self.tau > 0, "tau", "a number > 0", self.tau)
+        _check(self.noise is None or self.noise >= 0, "noise", "a number >= 0", self.noise)
+        _check(0 <= self.rho <= 1, "rho", "a number in [0, 1]", self.rho)
+        _check(self.smoothing >= 0, "smoothing", "a number >= 0", self.smoothing)
+
+    @property
+    def motion(self) -> Motion:
+        """The part of the settings that the recorded map needs."""
+        gradient = self.step == "gradient"
+        noise = (PAPER_NOISE if gradient else 0.0) if self.noise is None else self.noise
+        return Motion(gradient=gradient, tau=self.tau, noise=noise, rho=self.rho)
+
+
+def _check(holds: bool, name: str, expected: str, received: object) -> None:
+    if not holds:
+        raise InvalidInput(
+            f"settings.{name}", expected=expected, received=repr(received), fix="see ew.Settings"
+        )
+
+
+class Iteration(NamedTuple):
+    """One row of the history; distances on the root scale."""
+
+    iteration: int
+    eta: float
+    """Weight of the outputs in the step that led here; 0 at the start."""
+    inputs: float
+    """Input distance, trimmed, on the optimizer's directions."""
+    inputs_limit: float
+    outputs: float
+    outputs_limit: float
+    objective: float
+    """Q at the step's eta and plans, after the step."""
+    change: float
+    """Root mean square move of this iteration, in standard deviations of a row."""
+
+
+class Trail(NamedTuple):
+    """The steps so far, newest first, shared between states."""
+
+    step: Step
+    before: Trail | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setup:
+    """What stays the same during a run."""
+
+    population: Population
+    motion: Motion
+    smoothing: float
+    directions: Array
+    factual_sorted: Array
+    """Array (N, n): sorted projections of the factual rows, the partners of the input plans."""
+    output_directions: Array
+    target_partners: Array | None
+    """Array (M, n): target quantiles by rank; None where rows know what they want."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """One iterate, with everything known about it."""
+
+    rows: Rows
+    record: Iteration
+    inputs: UpperLimit
+    outputs: UpperLimit
+    balance: Balance
+    trail: Trail | None
+    setup: Setup
+
+    def map(self, problem: Problem) -> Map:
+        """The recorded map that leads from the factual rows to this state."""
+        steps: list[Step] = []
+        trail = self.trail
+        while trail is not None:
+            steps.append(trail.step)
+            trail = trail.before
+        return Map(steps=tuple(reversed(steps)), motion=self.setup.motion, seed=problem.seed)
+
+
+def init(problem: Problem, settings: Settings) -> State:
+    """Line 1: the start, x' (plus noise for the paper's gradient step)."""
+    population = populate(problem, problem.factual)
+    like = population.embedded
+    xp = namespace(like)
+    rng = problem.generator("directions")
+    directions = asarray_like(
+        direction_blocks(problem.embedding.size, rng, minimum=settings.directions), like
+    )
+    across = asarray_like(output_directions(problem, rng), population.outputs)
+    setup = Setup(
+        population=population,
+        motion=settings.motion,
+        smoothing=settings.smoothing,
+        directions=directions,
+        factual_sorted=xp.sort(project(like, directions), axis=-1),
+        output_directions=across,
+        target_partners=_target_partners(problem, population, across),
+    )
+    rows = start(problem, settings.motion, population)
+    return _measured(problem, setup, rows, settings.balance, None, (0, 0.0, math.nan, math.inf))
+
+
+def _target_partners(problem: Problem, population: Population, across: Array) -> Array | None:
+    target = problem.target
+    if isinstance(target, Derived | Constant):
+        return None
+    xp = namespace(population.outputs)
+    size = population.outputs.shape[0]
+    if isinstance(target, Sample):
+        values = asarray_like(target.values, population.outputs)
+        return reference(xp.sort(project(values, across), axis=-1), size).partners
+    return target_reference(target, size, 0.0, population.outputs, across).partners
+
+
+def step(problem: Problem, state: State) -> State:
+    """Lines 3 to 9: plans, limits, eta, and the row step."""
+    setup, rows = state.setup, state.rows
+    xp = namespace(rows.codes)
+    level = problem.limits.side_level
+    gap_inputs = _gap(problem.limits.inputs, state.inputs, level)
+    gap_outputs = _gap(problem.limits.outputs, state.outputs, level)
+    eta, balance = state.balance.choose(gap_inputs, gap_outputs)
+    # Lines 3 and 4: the plans are sorts; recorded as monotone maps.
+    embedded = problem.embedding.embed(rows.codes)
+    now = xp.sort(project(embedded, setup.directions), axis=-1)
+    anchors = fit_monotone_maps(now, setup.factual_sorted, setup.smoothing)
+    wanted = None
+    if setup.target_partners is not None:
+        outputs_now = xp.sort(project(rows.outputs, setup.output_directions), axis=-1)
+        wanted = fit_monotone_maps(outputs_now, setup.target_partners, setup.smoothing)
+    recorded = Step(
+        eta=eta,
+        directions=setup.directions,
+        anchors=anchors,
+        output_directions=setup.output_directions,
+        wanted=wanted,
+    )
+    # Lines 8 and 9.
+    aim = aim_at(recorded, setup.motion, setup.population, embedded, rows.outputs)
+    moved = move(problem, setup.motion, setup.population, rows, embedded, aim)
+    after = problem.embedding.embed(moved.codes)
+    objective = float(xp.mean(row_costs(aim, after, moved.outputs)))
+    change = math.sqrt(float(xp.mean(xp.sum((after - embedded) ** 2, axis=-1))))
+    trail = Trail(recorded, state.trail)
+    made = (state.record.iteration + 1, eta, objective, change)
+    return _measured(problem, setup, moved, balance, trail, made)
+
+
+def _gap(bound: float | None, limit: UpperLimit, level: float) -> float:
+    """Room left under a bound; a side without a bound never complains."""
+    return math.inf if bound is None else bound - limit.upper(level)
+
+
+def _measured(
+    problem: Problem,
+    setup: Setup,
+    rows: Rows,
+    balance: Balance,
+    trail: Trail | None,
+    made: tuple[int, float, float, float],
+) -> State:
+    """Lines 5 and 6: the upper limits of these rows."""
+    population = setup.population
+    inputs = clt_limit(input_comparison(problem, population, rows.codes, setup.directions))
+    outputs = clt_limit(
+        output_comparison(problem, population, rows.outputs, setup.output_directions)
+    )
+    level = problem.limits.side_level
+    iteration, eta, objective, change = made
+    record = Iteration(
+        iteration=iteration,
+        eta=eta,
+        inputs=inputs.estimate,
+        inputs_limit=inputs.upper(level),
+        outputs=outputs.estimate,
+        outputs_limit=outputs.upper(level),
+        objective=objective,
+        change=change,
+    )
+    return State(
+        rows=rows,
+        record=record,
+        inputs=inputs,
+        outputs=outputs,
+        balance=balance,
+        trail=trail,
+        setup=setup,
+    )
+
+
+def run(problem: Problem, state: State, settings: Settings, deadline: float = math.inf) -> Iterator[State]:
+    """Repeat the step until rows rest, iterations run out or time is up; yields every new state."""
+    for _ in range(settings.iterations):
+        if time.perf_counter() >= deadline:
+            return
+        state = step(problem, state)
+        yield state
+        if state.record.change <= settings.epsilon:
+            return

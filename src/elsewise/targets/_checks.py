@@ -1,0 +1,79 @@
+"""What the targets accept, and how their numbers are written."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from elsewise._arrays import to_numpy
+from elsewise.errors import InvalidInput
+
+Level = float | tuple[float, ...]
+"""A number for all output columns, or one number per column."""
+
+
+def numbers(argument: str, values: Any) -> np.ndarray:
+    """Return finite float64 numbers, or refuse."""
+    array = to_numpy(values)
+    numeric = array.dtype.kind in "biuf" or (
+        array.dtype == object and all(isinstance(value, Real) for value in array.flat)
+    )
+    if not numeric or not np.all(np.isfinite(array.astype(np.float64))):
+        raise InvalidInput(
+            argument,
+            expected="finite numbers",
+            received=f"{array.dtype} values, some not finite" if numeric else array.dtype,
+            fix="drop missing and infinite values, and convert text to numbers",
+        )
+    return array.astype(np.float64)
+
+
+def rows_of(argument: str, values: Any) -> np.ndarray:
+    """Return values as read-only rows (m, K)."""
+    array = numbers(argument, values)
+    if array.ndim not in (1, 2) or array.size == 0:
+        raise InvalidInput(
+            argument,
+            expected="at least one row, as an array (m,) or (m, K)",
+            received=f"shape {array.shape}",
+            fix="pass one output per row, or one row of outputs per row",
+        )
+    rows = array.reshape(array.shape[0], -1)
+    rows.setflags(write=False)
+    return rows
+
+
+def level_of(argument: str, value: Any) -> Level:
+    """Return a number, or one number per output column."""
+    array = numbers(argument, value)
+    if array.ndim > 1 or array.size == 0:
+        raise InvalidInput(
+            argument,
+            expected="a number, or one number per output column",
+            received=f"shape {array.shape}",
+            fix="pass a scalar",
+        )
+    return tuple(array.tolist()) if array.ndim else float(array)
+
+
+def columns_of(level: Level) -> int | None:
+    return len(level) if isinstance(level, tuple) else None
+
+
+def text(level: Level) -> str:
+    return f"[{', '.join(map(text, level))}]" if isinstance(level, tuple) else f"{level:g}"
+
+
+def check_breaks(breaks: Any) -> np.ndarray:
+    levels = numbers("breaks", breaks)
+    inside = levels.ndim == 1 and levels.size >= 2 and levels[0] >= 0 and levels[-1] <= 1
+    if not inside or np.any(np.diff(levels) <= 0):
+        raise InvalidInput(
+            "breaks",
+            expected="at least two increasing levels in [0, 1]",
+            received=np.array2string(levels, threshold=6),
+            fix="for example numpy.linspace(0, 1, n + 1)",
+        )
+    return levels

@@ -1,0 +1,182 @@
+"""Targets that say something about rows: a sample of them, or each one by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from elsewise._arrays import Array, asarray_like, namespace
+from elsewise.errors import InvalidInput
+from elsewise.targets._checks import Level, check_breaks, columns_of, text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Sample:
+    """Outputs distributed as a sample.
+
+    Parameters
+    ----------
+    values : ndarray (m, K)
+        The rows of outputs to match, float64.
+    kind : str
+        "sample" or "group": how it was asked for.
+    """
+
+    values: np.ndarray
+    kind: str = "sample"
+
+    @property
+    def name(self) -> str:
+        """How the target was asked for."""
+        return f"{self.kind}({self.values.shape[0]} rows)"
+
+    @property
+    def columns(self) -> int:
+        """Number of output columns the target fits."""
+        return int(self.values.shape[1])
+
+    @property
+    def support(self) -> None:
+        """None: a sample does not tell where its distribution ends."""
+        return
+
+    def describe(self) -> str:
+        """Return the target in words."""
+        return f"outputs distributed as a {self.kind} of {self.values.shape[0]} rows"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the target as JSON values."""
+        return {"kind": self.kind, "arguments": [self.values.tolist()]}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Constant:
+    """The same output for every row.
+
+    Parameters
+    ----------
+    level : float or tuple (K,)
+        The output, for all columns or column by column.
+    """
+
+    level: Level
+
+    @property
+    def name(self) -> str:
+        """How the target was asked for."""
+        return f"constant({text(self.level)})"
+
+    @property
+    def columns(self) -> int | None:
+        """Number of output columns the target fits, None for any."""
+        return columns_of(self.level)
+
+    @property
+    def support(self) -> tuple[float, float] | None:
+        """The only output, twice; None where there are several columns."""
+        level = np.ravel(self.level)
+        return (float(level[0]), float(level[0])) if level.size == 1 else None
+
+    def of(self, outputs: Array) -> Array:
+        """Return the wanted outputs (n, K) of rows with these factual outputs (n, K)."""
+        _check_columns(self, outputs)
+        return namespace(outputs).zeros_like(outputs) + asarray_like(self.level, outputs)
+
+    def cells(self, breaks: Array) -> tuple[np.ndarray, np.ndarray]:
+        """Return mean (S,) and variance (S,) of the quantile function between breaks (S+1,)."""
+        size = check_breaks(breaks).size - 1
+        if self.support is None:
+            raise InvalidInput(
+                "target",
+                expected="one output column",
+                received=self.name,
+                fix="cells are defined for a single output",
+            )
+        return np.full(size, self.support[0]), np.zeros(size)
+
+    def describe(self) -> str:
+        """Return the target in words."""
+        return f"every output equal to {text(self.level)}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the target as JSON values."""
+        return {"kind": "constant", "arguments": [self.level]}
+
+
+_RULES: dict[str, Callable[[Any, Array, Array, Array], Array]] = {
+    "at_least": lambda xp, outputs, level, about: xp.maximum(outputs, level),
+    "at_most": lambda xp, outputs, level, about: xp.minimum(outputs, level),
+    "shift": lambda xp, outputs, level, about: outputs + level,
+    # In this form a factor of 1 changes no bit of the output.
+    "scale": lambda xp, outputs, level, about: level * outputs + (1.0 - level) * about,
+}
+
+_WORDS = {
+    "at_least": "every output at least {level}, those above as they are",
+    "at_most": "every output at most {level}, those below as they are",
+    "shift": "every output moved by {level}",
+    "scale": "every output's distance from {about} multiplied by {level}",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Derived:
+    """A function of each row's own factual output.
+
+    Parameters
+    ----------
+    kind : str
+        "at_least", "at_most", "shift" or "scale".
+    level : float or tuple (K,)
+        The bound, the amount or the factor, for all columns or column by column.
+    about : float or tuple (K,)
+        The output that "scale" leaves in place.
+    """
+
+    kind: str
+    level: Level
+    about: Level = 0.0
+
+    @property
+    def name(self) -> str:
+        """How the target was asked for."""
+        about = f", about={text(self.about)}" if self.kind == "scale" else ""
+        return f"{self.kind}({text(self.level)}{about})"
+
+    @property
+    def columns(self) -> int | None:
+        """Number of output columns the target fits, None for any."""
+        return columns_of(self.level) or columns_of(self.about)
+
+    @property
+    def support(self) -> None:
+        """None: the target follows the factual outputs."""
+        return
+
+    def of(self, outputs: Array) -> Array:
+        """Return the wanted outputs (n, K) of rows with these factual outputs (n, K)."""
+        _check_columns(self, outputs)
+        level, about = asarray_like(self.level, outputs), asarray_like(self.about, outputs)
+        return _RULES[self.kind](namespace(outputs), outputs, level, about)
+
+    def describe(self) -> str:
+        """Return the target in words."""
+        return _WORDS[self.kind].format(level=text(self.level), about=text(self.about))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the target as JSON values."""
+        about = [self.about] if self.kind == "scale" else []
+        return {"kind": self.kind, "arguments": [self.level, *about]}
+
+
+def _check_columns(target: Constant | Derived, outputs: Array) -> None:
+    if outputs.ndim != 2 or target.columns not in (None, outputs.shape[1]):
+        raise InvalidInput(
+            "outputs",
+            expected=f"an array (n, {target.columns or 'K'}) for {target.name}",
+            received=f"shape {tuple(outputs.shape)}",
+            fix="give the target one value per output column",
+        )
