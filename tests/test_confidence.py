@@ -282,6 +282,20 @@ def test_limit_is_the_stated_order_statistic():
     assert limit.probability(math.inf) == 199 / 200
 
 
+@pytest.mark.parametrize("draws", [1, 6, 99, 199])
+def test_every_attainable_level_is_met_to_the_last_bit(draws):
+    comparison = comparisons()["constant"]
+    limit = bootstrap_limit(comparison, draws, np.random.default_rng(0))
+    distances = np.sort(bootstrap_distances(comparison, draws, np.random.default_rng(0)))
+    distances = np.maximum(distances, limit.estimate)
+    for rank in range(1, draws + 1):
+        level = rank / (draws + 1)
+        assert limit.upper(level) == distances[rank - 1]
+        assert limit.upper(np.nextafter(level, 0.0)) == distances[rank - 1]
+        if rank < draws:
+            assert limit.upper(np.nextafter(level, 1.0)) == distances[rank]
+
+
 def test_too_few_draws_are_refused_with_the_number_needed():
     limit = bootstrap_limit(comparisons()["paired"], 18, np.random.default_rng(0))
     with pytest.raises(InvalidInput, match=r"draws: expected at least 19 for level 0\.95"):
@@ -461,7 +475,7 @@ def test_a_common_shift_is_known_without_error():
     assert limit.probability(3.0) >= 0.99
 
 
-@given(scale=st.floats(1e-6, 1e6), shift=st.floats(-100.0, 100.0))
+@given(scale=st.sampled_from([1e-60, 1e-6, 0.3, 1e6, 1e60]), shift=st.floats(-100.0, 100.0))
 @settings(max_examples=30, deadline=None)
 def test_limits_follow_a_change_of_units(scale, shift):
     moved, factual, _ = samples()

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from elsewise._arrays import to_numpy
 from elsewise.features import Encoder, Kind, Schema
 
-LAWS = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+LAWS = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 FINITE = st.floats(-1e6, 1e6)
 TEXT = st.sampled_from(["", "a", "b", "ä", "long text"])
 

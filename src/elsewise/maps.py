@@ -68,7 +68,6 @@ class Map:
 
     steps: tuple[Step, ...]
     motion: Motion
-    seed: int
 
 
 def start(problem: Problem, motion: Motion, population: Population) -> Rows:

@@ -17,7 +17,7 @@ from elsewise.balance import IntervalNarrowing
 from elsewise.confidence import UpperLimit, clt_limit
 from elsewise.errors import InvalidInput
 from elsewise.maps import Map, Motion, Rows, Step, aim_at, move, start
-from elsewise.problem import Limits, Population, Problem, populate
+from elsewise.problem import Population, Problem, populate
 from elsewise.proposals import row_costs
 from elsewise.sides import input_comparison, output_comparison, output_directions, target_reference
 from elsewise.targets import Constant, Derived, Sample
@@ -152,14 +152,14 @@ class State:
     trail: Trail | None
     setup: Setup
 
-    def map(self, problem: Problem) -> Map:
+    def map(self) -> Map:
         """The recorded map that leads from the factual rows to this state."""
         steps: list[Step] = []
         trail = self.trail
         while trail is not None:
             steps.append(trail.step)
             trail = trail.before
-        return Map(steps=tuple(reversed(steps)), motion=self.setup.motion, seed=problem.seed)
+        return Map(steps=tuple(reversed(steps)), motion=self.setup.motion)
 
 
 def init(problem: Problem, settings: Settings) -> State:

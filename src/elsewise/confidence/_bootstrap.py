@@ -38,21 +38,17 @@ class _BootstrapLimit:
     """ndarray (B,): resampled distances, sorted."""
 
     def upper(self, level: float) -> float:
-        size = self.distances.size + 1
-        rank = math.ceil(checked_level(level) * size)
-        # The smallest rank whose share is at least the level, compared as `probability` reports it.
-        if (rank - 1) / size >= level:
-            rank -= 1
-        elif rank / size < level:
-            rank += 1
-        if rank == size:
+        draws = self.distances.size
+        # The first share at or above the level, of the shares that `probability` reports.
+        index = int(np.searchsorted(np.arange(1, draws + 1) / (draws + 1), checked_level(level)))
+        if index == draws:
             raise InvalidInput(
                 "draws",
                 expected=f"at least {math.ceil(level / (1.0 - level) - 1e-9)} for level {level}",
-                received=self.distances.size,
+                received=draws,
                 fix="draw more resamples or ask for a lower level",
             )
-        return max(self.estimate, float(self.distances[rank - 1]))
+        return max(self.estimate, float(self.distances[index]))
 
     def probability(self, bound: float) -> float:
         if bound < self.estimate:
@@ -93,27 +89,26 @@ def bootstrap_limit(comparison: Comparison, draws: int, rng: np.random.Generator
 def bootstrap_distances(comparison: Comparison, draws: int, rng: np.random.Generator) -> np.ndarray:
     """Return the distances (draws,) of resampled rows, root scale."""
     moving = to_numpy(comparison.moving)
-    n = moving.shape[-1]
+    fixed = to_numpy(comparison.fixed if comparison.known is None else comparison.known.partners)
+    spread = 0.0 if comparison.known is None else to_numpy(comparison.known.spread)
     resample_moving = _resampler(moving)
-    if comparison.known is not None:
-        m, spread = n, float(np.mean(to_numpy(comparison.known.spread)))
-        partners = to_numpy(comparison.known.partners)
-    else:
-        fixed = to_numpy(comparison.fixed)
-        m, spread = fixed.shape[-1], 0.0
-        resample_fixed = _resampler(fixed)
+    resample_fixed = _resampler(fixed) if comparison.known is None else lambda counts: fixed
+    n, m = moving.shape[-1], fixed.shape[-1]
     pieces = segments(n, m, comparison.trim)
-    at_moving, at_fixed = _ranks(pieces.x, n == m), _ranks(pieces.y, n == m)
+    at_moving, at_fixed = (_ranks(ranks, consecutive=n == m) for ranks in (pieces.x, pieces.y))
     squares = np.empty(draws)
     for draw in range(draws):
-        counts = np.bincount(rng.integers(n, size=n), minlength=n)
-        sorted_moving = resample_moving(counts)
+        counts = fixed_counts = _counts(n, rng)
         if comparison.pairing is Pairing.INDEPENDENT:
-            counts = np.bincount(rng.integers(m, size=m), minlength=m)
-        sorted_fixed = partners if comparison.known is not None else resample_fixed(counts)
-        gap = sorted_moving[:, at_moving] - sorted_fixed[:, at_fixed]
-        squares[draw] = np.mean((gap * gap) @ pieces.weights) + spread
+            fixed_counts = _counts(m, rng)
+        gap = resample_moving(counts)[:, at_moving] - resample_fixed(fixed_counts)[:, at_fixed]
+        squares[draw] = np.mean((gap * gap) @ pieces.weights + spread)
     return np.sqrt(squares)
+
+
+def _counts(n: int, rng: np.random.Generator) -> np.ndarray:
+    """Draw n rows with replacement; return how often each came, (n,)."""
+    return np.bincount(rng.integers(n, size=n), minlength=n)
 
 
 def _resampler(values: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
@@ -127,6 +122,6 @@ def _resampler(values: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
     return resample
 
 
-def _ranks(ranks: np.ndarray, consecutive: bool) -> np.ndarray | slice:
+def _ranks(ranks: np.ndarray, *, consecutive: bool) -> np.ndarray | slice:
     """Index consecutive ranks by a slice, which copies nothing."""
     return slice(int(ranks[0]), int(ranks[-1]) + 1) if consecutive else ranks

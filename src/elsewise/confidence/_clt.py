@@ -6,6 +6,7 @@ the limit costs one batched sort and runs wherever the arrays live.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -64,15 +65,16 @@ def clt_limit(comparison: Comparison) -> UpperLimit:
     True
     """
     estimate, parts = influence(comparison)
-    if estimate == 0.0:
-        return _CLTLimit(estimate=0.0, standard_error=0.0, skewness=0.0)
     # Each row moves the squared distance by its influence divided by the number of rows.
-    variance = sum(float(part @ part) / (part.size * (part.size - 1)) for part in parts)
-    third = sum(float(np.sum(part**3)) / part.size**3 for part in parts)
+    moves = [part / part.size for part in parts]
+    deviation = math.sqrt(sum(float(move @ move) * move.size / (move.size - 1) for move in moves))
+    if estimate == 0.0 or deviation == 0.0:
+        return _CLTLimit(estimate=estimate, standard_error=0.0, skewness=0.0)
+    third = sum(float(np.sum((move / deviation) ** 3)) for move in moves)
     return _CLTLimit(
         estimate=estimate,
-        standard_error=variance**0.5 / (2.0 * estimate),
-        skewness=max(0.0, third / variance**1.5) if variance > 0.0 else 0.0,
+        standard_error=deviation / (2.0 * estimate),
+        skewness=max(0.0, third),
     )
 
 

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from elsewise.errors import InvalidInput
 
-__all__ = ["UpperLimit", "attained_level", "largest", "level_on_grid"]
+__all__ = ["UpperLimit", "attained_level", "checked_level", "largest", "level_on_grid"]
 
 GRID = 2**40
 """Continuous limits are read at multiples of 1 / GRID, far apart for rounding errors, so that

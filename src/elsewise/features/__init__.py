@@ -6,9 +6,20 @@ distances are measured in) and a :class:`Legal` (the box each cell may move in).
 """
 
 from elsewise.features._feature import Feature, Kind, Rule
+from elsewise.features._saving import pack_index, unpack_index
 from elsewise.features.embedding import Embedding
 from elsewise.features.encoder import Encoder
 from elsewise.features.legal import Legal
 from elsewise.features.schema import Schema
 
-__all__ = ["Embedding", "Encoder", "Feature", "Kind", "Legal", "Rule", "Schema"]
+__all__ = [
+    "Embedding",
+    "Encoder",
+    "Feature",
+    "Kind",
+    "Legal",
+    "Rule",
+    "Schema",
+    "pack_index",
+    "unpack_index",
+]

@@ -32,7 +32,7 @@ def distinct_rows(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     >>> first, which
     (array([0, 1]), array([0, 1, 0]))
     """
-    codes = np.ascontiguousarray(codes)
+    codes = np.ascontiguousarray(codes + 0.0)  # -0.0 becomes 0.0
     odd = 2 * np.arange(1, codes.shape[1] + 1, dtype=np.uint64) + 1
     cells = pd.util.hash_array(codes.reshape(-1), categorize=False).reshape(codes.shape)
     which, keys = pd.factorize((cells * odd).sum(axis=1, dtype=np.uint64))

@@ -16,12 +16,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Outputs",
+    "check_shape",
     "model_raised",
     "movable_columns",
     "probe_rows",
     "reject_output",
     "scores",
     "select_by_position",
+    "unusable",
 ]
 
 PROBES = 32

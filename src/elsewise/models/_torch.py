@@ -6,7 +6,7 @@ import copy
 import sys
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -121,8 +121,8 @@ class TorchOutputs:
     """The module; its parameters and training flags are left as they are."""
     prepare: Callable[[Any], Any] | None
     """Codes to the module's input."""
-    keep: tuple[int, ...] | None
-    """Chosen outputs; None until they are known."""
+    keep: tuple[int, ...]
+    """Positions of the chosen outputs."""
     movable: Any
     """Which codes can move: bool tensor (p,) on the module's device."""
     dtype: Any
@@ -137,15 +137,13 @@ class TorchOutputs:
     @property
     def columns(self) -> int:
         """Number of chosen outputs, K."""
-        return len(self.keep or ())
+        return len(self.keep)
 
     @property
     def description(self) -> str:
         """Readable name of the chosen outputs."""
         name = type(self.module).__name__
-        if self.keep is None or len(self.keep) == self.width:
-            return name
-        return f"{name}, output {self.keep[0]}"
+        return name if self.columns == self.width else f"{name}, output {self.keep[0]}"
 
     def place(self, codes: np.ndarray) -> Array:
         """Return codes (n, p) as NumPy for a module on the CPU, else as a tensor on its device."""
@@ -176,8 +174,7 @@ class TorchOutputs:
         with torch.inference_mode(False), torch.enable_grad(), evaluating(self.module):
             leaf = tensor.detach().clone().requires_grad_(True)
             outputs = self._outputs(leaf)
-            keep = range(outputs.shape[1]) if self.keep is None else self.keep
-            slopes = [self._slope(outputs[:, k], leaf) for k in keep]
+            slopes = [self._slope(outputs[:, k], leaf) for k in self.keep]
         return outputs, torch.stack(slopes, dim=1)
 
     def _slope(self, output: Any, leaf: Any) -> Any:
@@ -242,27 +239,23 @@ def bind_torch(
     import torch
 
     device, dtype = _home(model.module)
-    unknown = TorchOutputs(
+    outputs = TorchOutputs(
         module=model.module,
         prepare=model.prepare,
-        keep=None,
+        keep=(),
         movable=torch.from_numpy(movable_columns(encoder)).to(device),
         dtype=dtype,
     )
-    outputs, slopes = unknown._differentiate(torch.from_numpy(probe).to(device))
-    keep = select_by_position(output, outputs.shape[1])
-    values = outputs.detach()[:, keep]
-    inside = bool(((values >= 0) & (values <= 1)).all()) and _squashed_last(outputs)
-    return TorchOutputs(
-        module=model.module,
-        prepare=model.prepare,
-        keep=keep,
-        movable=unknown.movable,
-        dtype=dtype,
-        probability=inside if model.probability is None else model.probability,
-        smooth=bool(slopes[:, keep].any()),
-        width=outputs.shape[1],
-    )
+    rows = torch.from_numpy(probe).to(device)
+    with torch.no_grad(), evaluating(model.module):
+        width = outputs._outputs(rows).shape[1]
+    outputs = replace(outputs, keep=select_by_position(output, width), width=width)
+    values, slopes = outputs._differentiate(rows)
+    probability = model.probability
+    if probability is None:
+        kept = values.detach()[:, outputs.keep]
+        probability = bool(((kept >= 0) & (kept <= 1)).all()) and _squashed_last(values)
+    return replace(outputs, probability=probability, smooth=bool(slopes.any()))
 
 
 def _home(module: Any) -> tuple[Any, Any]:

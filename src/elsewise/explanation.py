@@ -1,0 +1,251 @@
+"""The answer: a counterfactual population, what changed, and how sure we are."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import scipy.sparse
+
+from elsewise._arrays import to_numpy
+from elsewise.certificate import Certificate
+from elsewise.errors import InvalidInput, NotFeasible
+from elsewise.features import Encoder, Kind
+from elsewise.maps import Map, Rows, apply_map
+from elsewise.models import bind
+from elsewise.problem import Problem
+from elsewise.search import Outcome
+from elsewise.solver import Iteration, Settings
+from elsewise.targets import Constant, Derived, Sample
+from elsewise.transport import coupling, direction_blocks, project
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["Explanation", "Status"]
+
+SUCCESS = frozenset({Outcome.CERTIFIED, Outcome.NOTHING_TO_DO, Outcome.CHOSEN})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Status:
+    """How the search ended, which limit binds, and what would be reachable."""
+
+    outcome: Outcome
+    binding: str | None = None
+    """The side whose limit could not be met, "inputs" or "outputs"."""
+    reachable: float | None = None
+    """The smallest upper limit found on that side with the other side's limit met."""
+    notices: tuple[str, ...] = ()
+    """What the user may want to know about the columns and rows."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether the result is what was asked for."""
+        return self.outcome in SUCCESS
+
+    def __str__(self) -> str:
+        if self.binding is None or self.reachable is None:
+            return self.outcome.value
+        return f"{self.outcome.value} (binding: {self.binding}, reachable: {self.reachable:.3g})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Explanation:
+    """A distributional counterfactual explanation."""
+
+    problem: Problem
+    """The question."""
+    model: Any
+    """The model, as the user gave it."""
+    encoder: Encoder
+    """Between the user's frame and the codes."""
+    index: pd.Index[Any]
+    """Index of the explained rows."""
+    rows: Rows
+    """Codes and outputs of the counterfactual population."""
+    factual_outputs: np.ndarray
+    """ndarray (n, K): the model's outputs on the explained rows."""
+    map: Map
+    """The recorded map from factual to counterfactual rows."""
+    certificate: Certificate
+    status: Status
+    iterations: tuple[Iteration, ...]
+    settings: Settings
+
+    @property
+    def factual(self) -> pd.DataFrame:
+        """The explained rows."""
+        return self.encoder.decode(self.problem.factual, index=self.index)
+
+    @property
+    def counterfactual(self) -> pd.DataFrame:
+        """The counterfactual rows: same index, columns and dtypes as the explained ones."""
+        return self.encoder.decode(self.rows.codes, index=self.index)
+
+    @property
+    def outputs(self) -> np.ndarray:
+        """The model's outputs (n, K) on the counterfactual rows."""
+        return to_numpy(self.rows.outputs)
+
+    @property
+    def history(self) -> pd.DataFrame:
+        """One row per iteration: eta, distances, limits, objective, change."""
+        return pd.DataFrame(self.iterations).set_index("iteration")
+
+    @property
+    def ok(self) -> bool:
+        """Whether the result is what was asked for."""
+        return self.status.ok
+
+    def raise_for_status(self) -> Explanation:
+        """Return the explanation, or raise `NotFeasible` if it is not what was asked for."""
+        if not self.ok:
+            raise NotFeasible(f"{self.status}")
+        return self
+
+    def apply(self, rows: pd.DataFrame) -> pd.DataFrame:
+        """Map rows, seen or new, to their counterfactuals by replaying the recorded steps.
+
+        What happens to a row depends on that row alone, never on the rows it comes with.
+        """
+        if not isinstance(rows, pd.DataFrame):
+            raise InvalidInput(
+                "rows",
+                expected="a pandas DataFrame with the explained columns",
+                received=type(rows).__name__,
+                fix="pass pandas.DataFrame(rows, columns=explanation.factual.columns)",
+            )
+        encoder = self.encoder.extend(rows)
+        problem = replace(self.problem, outputs=bind(self.model, encoder))
+        codes = problem.outputs.place(encoder.encode(rows))
+        moved = apply_map(problem, self.map, codes)
+        return encoder.decode(moved.codes, index=rows.index)
+
+    def changes(self) -> pd.DataFrame:
+        """What changed, feature by feature, largest share of the distance first.
+
+        Columns: share of rows moved; mean before, after; shift of the 10 %, 50 % and 90 %
+        quantiles; the feature's own distance (2-Wasserstein, in standard deviations times
+        weight) and its share of the squared distances. Frozen features are left out.
+        """
+        before, after = to_numpy(self.problem.factual), to_numpy(self.rows.codes)
+        embedding = self.problem.embedding
+        moved = after != before
+        moved &= ~(np.isnan(after) & np.isnan(before))
+        distances = _marginal_squares(
+            to_numpy(embedding.embed(self.problem.factual)),
+            to_numpy(embedding.embed(self.rows.codes)),
+        )
+        table = []
+        for j, feature in enumerate(self.problem.schema.features):
+            if not feature.free:
+                continue
+            own = [k for k, label in enumerate(embedding.labels) if label == feature.name]
+            entry: dict[str, Any] = {
+                "feature": feature.name,
+                "rows_moved": float(moved[:, j].mean()),
+                "squared": float(distances[own].sum()),
+            }
+            if feature.kind in (Kind.NUMBER, Kind.INTEGER):
+                entry |= _numeric_shift(before[:, j], after[:, j])
+            table.append(entry)
+        return _with_shares(table)
+
+    def mu(self, directions: np.ndarray | None = None) -> scipy.sparse.csr_array:
+        """Input plan between counterfactual and factual rows, averaged over directions.
+
+        Sparse (n, n), of mass 1. By default on the directions of the fit.
+        """
+        embedding = self.problem.embedding
+        if directions is None:
+            directions = self._directions()
+        return coupling(
+            project(to_numpy(embedding.embed(self.rows.codes)), directions),
+            project(to_numpy(embedding.embed(self.problem.factual)), directions),
+        )
+
+    def nu(self) -> scipy.sparse.csr_array:
+        """Output plan between counterfactual outputs and the target, sparse (n, m), of mass 1.
+
+        A known distribution is represented by as many quantiles as there are rows.
+        """
+        target, outputs = self.problem.target, self.outputs
+        if isinstance(target, Sample):
+            wanted = target.values
+        elif isinstance(target, Derived | Constant):
+            wanted = to_numpy(target.of(self.factual_outputs))
+        else:
+            wanted, _ = target.cells(np.linspace(0.0, 1.0, len(outputs) + 1))
+            wanted = wanted[:, None]
+        directions = self._output_directions()
+        return coupling(project(outputs, directions), project(wanted, directions))
+
+    def _directions(self) -> np.ndarray:
+        if self.map.steps:
+            return to_numpy(self.map.steps[0].directions)
+        return direction_blocks(
+            self.problem.embedding.size, self.problem.generator("directions")
+        )
+
+    def _output_directions(self) -> np.ndarray:
+        if self.map.steps:
+            return to_numpy(self.map.steps[0].output_directions)
+        return np.ones((1, 1)) if self.outputs.shape[1] == 1 else np.eye(self.outputs.shape[1])
+
+    def save(self, folder: str | Path) -> Path:
+        """Write the explanation to a folder of JSON and npz (no pickle); see `elsewise.load`."""
+        from elsewise.saving import save
+
+        return save(self, folder)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw output quantiles, before, after and wanted."""
+        from elsewise import plots
+
+        return plots.outputs(self, ax=ax)
+
+    def __repr__(self) -> str:
+        certificate = self.certificate
+        parts = []
+        for name, side in (("inputs", certificate.inputs), ("outputs", certificate.outputs)):
+            if side.bound is None:
+                parts.append(f"{name} {side.upper_limit:.3g}")
+            else:
+                sign = "<=" if side.met else ">"
+                parts.append(f"{name} {side.upper_limit:.3g} {sign} {side.bound:.3g}")
+        kind = f"{certificate.kind}, {certificate.confidence:.0%}"
+        head, _, advice = str(self.status).partition(":")
+        tail = f";{advice}" if advice else ""
+        return f"<Explanation: {head} ({kind}): {', '.join(parts)}{tail}>"
+
+
+def _marginal_squares(before: np.ndarray, after: np.ndarray) -> np.ndarray:
+    """Squared 2-Wasserstein distance of each dimension, (d,)."""
+    gap = np.sort(after, axis=0) - np.sort(before, axis=0)
+    return np.asarray(np.mean(gap * gap, axis=0))
+
+
+def _numeric_shift(before: np.ndarray, after: np.ndarray) -> dict[str, float]:
+    here = ~np.isnan(before)
+    if not here.any():
+        return {}
+    old, new = before[here], after[here]
+    levels = (0.1, 0.5, 0.9)
+    shifts = np.quantile(new, levels) - np.quantile(old, levels)
+    names = ("shift_q10", "shift_q50", "shift_q90")
+    means = {"mean_before": float(old.mean()), "mean_after": float(new.mean())}
+    return means | dict(zip(names, shifts.tolist(), strict=True))
+
+
+def _with_shares(table: list[dict[Hashable, Any]]) -> pd.DataFrame:
+    frame = pd.DataFrame(table)
+    total = float(frame["squared"].sum())
+    squared = frame.pop("squared")
+    frame["distance"] = np.sqrt(squared)
+    frame["share"] = squared / total if total > 0 else 0.0
+    return frame.set_index("feature").sort_values("share", ascending=False, kind="stable")

@@ -1,0 +1,312 @@
+"""Explanations on disk: a folder of one JSON file and one npz file, versioned, without pickle.
+
+A folder appears whole or not at all: it is written beside its place and renamed into it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+import elsewise
+from elsewise import targets
+from elsewise._arrays import Array, to_numpy
+from elsewise.balance import IntervalNarrowing, SetShrinking
+from elsewise.certificate import Certificate, Evidence, Kind
+from elsewise.errors import InvalidInput, SavedRunError
+from elsewise.explanation import Explanation, Status
+from elsewise.features import Encoder, pack_index, unpack_index
+from elsewise.maps import Map, Motion, Rows, Step
+from elsewise.models import Outputs, bind
+from elsewise.problem import Limits, Problem
+from elsewise.search import Outcome
+from elsewise.solver import Fixed, Iteration, Settings
+from elsewise.transport import MonotoneMaps
+
+__all__ = ["load", "save"]
+
+FORMAT = 1
+RECORD, ARRAYS = "explanation.json", "arrays.npz"
+FINGERPRINT_ROWS = 256
+BALANCES = {kind.__name__: kind for kind in (IntervalNarrowing, SetShrinking, Fixed)}
+
+
+def save(explanation: Explanation, folder: str | Path) -> Path:
+    """Write an explanation to ``folder``, replacing an earlier saved run but nothing else."""
+    place = Path(folder)
+    _check_place(place)
+    arrays = _arrays(explanation)
+    record = json.dumps(_record(explanation, arrays), indent=1, allow_nan=True)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    fresh = Path(tempfile.mkdtemp(prefix=f".{place.name}-", dir=place.parent))
+    try:
+        (fresh / RECORD).write_text(record, encoding="utf-8")
+        np.savez_compressed(fresh / ARRAYS, **arrays)
+        fresh.chmod(0o755)
+        _swap(fresh, place)
+    except BaseException:
+        shutil.rmtree(fresh, ignore_errors=True)
+        raise
+    return place
+
+
+def _check_place(place: Path) -> None:
+    if place.exists() and not (place / RECORD).is_file() and (place.is_file() or any(place.iterdir())):
+        raise InvalidInput(
+            "folder",
+            expected="a new folder, an empty one or an earlier saved run",
+            received=f"{place}, which holds something else",
+            fix="choose another folder",
+        )
+
+
+def _swap(fresh: Path, place: Path) -> None:
+    """Put ``fresh`` in its place; an earlier run is moved aside first and removed last."""
+    if not place.exists():
+        os.replace(fresh, place)
+        return
+    aside = Path(tempfile.mkdtemp(prefix=f".{place.name}-old-", dir=place.parent))
+    os.replace(place, aside)
+    try:
+        os.replace(fresh, place)
+    except BaseException:
+        os.replace(aside, place)
+        raise
+    shutil.rmtree(aside, ignore_errors=True)
+
+
+def load(folder: str | Path, model: Any = None) -> Explanation:
+    """Read a saved explanation.
+
+    Parameters
+    ----------
+    folder
+        What `Explanation.save` wrote.
+    model
+        The explained model, needed for `apply`; refused if its outputs on the saved rows differ
+        from the saved ones. Without it the explanation can be looked at.
+    """
+    place = Path(folder)
+    record, arrays = _read(place)
+    try:
+        return _rebuild(record, arrays, model)
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        if isinstance(error, InvalidInput):
+            raise
+        raise SavedRunError(
+            f"{place}: the saved run is damaged ({type(error).__name__}: {error}). "
+            "Fix: save it again."
+        ) from error
+
+
+def _read(place: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    try:
+        record = json.loads((place / RECORD).read_text(encoding="utf-8"))
+        with np.load(place / ARRAYS, allow_pickle=False) as stored:
+            arrays = dict(stored)
+    except FileNotFoundError as error:
+        raise SavedRunError(
+            f"{place}: expected a saved run ({RECORD} and {ARRAYS}), received none. "
+            "Fix: pass the folder that Explanation.save wrote."
+        ) from error
+    except (OSError, ValueError, zipfile.BadZipFile, EOFError) as error:
+        raise SavedRunError(
+            f"{place}: the saved run cannot be read ({error}). Fix: save it again."
+        ) from error
+    if record.get("format") != FORMAT:
+        raise SavedRunError(
+            f"{place}: expected format {FORMAT}, received {record.get('format')!r}. "
+            f"Fix: load it with elsewise {record.get('elsewise', 'of its time')}."
+        )
+    if record["hashes"]["arrays"] != _digest(arrays):
+        raise SavedRunError(f"{place}: the arrays are not the ones saved. Fix: save it again.")
+    return record, arrays
+
+
+def _record(explanation: Explanation, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+    problem, settings = explanation.problem, explanation.settings
+    balance = settings.balance
+    return {
+        "format": FORMAT,
+        "elsewise": elsewise.__version__,
+        "model": problem.outputs.description,
+        "outputs": {
+            "columns": problem.outputs.columns,
+            "probability": problem.outputs.probability,
+            "smooth": problem.outputs.smooth,
+        },
+        "encoder": explanation.encoder.to_dict(),
+        "index": pack_index(explanation.index),
+        "target": problem.target.to_dict(),
+        "limits": dataclasses.asdict(problem.limits),
+        "seed": problem.seed,
+        "settings": {
+            **{
+                field.name: getattr(settings, field.name)
+                for field in dataclasses.fields(settings)
+                if field.name != "balance"
+            },
+            "balance": {
+                "kind": type(balance).__name__,
+                **{f.name: getattr(balance, f.name) for f in dataclasses.fields(balance)},  # type: ignore[arg-type]
+            },
+        },
+        "motion": dataclasses.asdict(explanation.map.motion),
+        "status": {**dataclasses.asdict(explanation.status), "outcome": explanation.status.outcome.name},
+        "certificate": dataclasses.asdict(explanation.certificate),
+        "history": [list(iteration) for iteration in explanation.iterations],
+        "hashes": {"arrays": _digest(arrays)},
+    }
+
+
+def _arrays(explanation: Explanation) -> dict[str, np.ndarray]:
+    steps = explanation.map.steps
+    arrays = {
+        "factual": to_numpy(explanation.problem.factual),
+        "counterfactual": to_numpy(explanation.rows.codes),
+        "outputs": explanation.outputs,
+        "factual_outputs": explanation.factual_outputs,
+        "etas": np.array([step.eta for step in steps]),
+    }
+    if steps:
+        arrays["directions"] = to_numpy(steps[0].directions)
+        arrays["output_directions"] = to_numpy(steps[0].output_directions)
+        arrays |= _stack("anchors", [step.anchors for step in steps])
+        wanted = [step.wanted for step in steps if step.wanted is not None]
+        if wanted:
+            arrays |= _stack("wanted", wanted)
+    return arrays
+
+
+def _stack(name: str, tables: list[MonotoneMaps]) -> dict[str, np.ndarray]:
+    return {
+        f"{name}_knots": np.stack([to_numpy(table.knots) for table in tables]),
+        f"{name}_displacements": np.stack([to_numpy(table.displacements) for table in tables]),
+    }
+
+
+def _digest(arrays: dict[str, np.ndarray]) -> str:
+    """Hash of names, shapes and bytes: what the run was computed from and what it found."""
+    digest = hashlib.sha256()
+    for name in sorted(arrays):
+        array = np.ascontiguousarray(arrays[name])
+        digest.update(f"{name}{array.shape}{array.dtype.str}".encode())
+        digest.update(array.tobytes())
+    return digest.hexdigest()
+
+
+def _rebuild(record: dict[str, Any], arrays: dict[str, np.ndarray], model: Any) -> Explanation:
+    encoder = Encoder.from_dict(record["encoder"])
+    schema = encoder.schema
+    outputs: Outputs = _NoModel(description=record["model"], **record["outputs"])
+    if model is not None:
+        outputs = bind(model, encoder, probe=arrays["factual"][:FINGERPRINT_ROWS])
+        _check_fingerprint(outputs, arrays, record["model"])
+    factual = outputs.place(arrays["factual"])
+    saved = dict(record["settings"])
+    balance = dict(saved.pop("balance"))
+    settings = Settings(**saved, balance=BALANCES[balance.pop("kind")](**balance))
+    certificate = dict(record["certificate"])
+    status = dict(record["status"])
+    status |= {"outcome": Outcome[status["outcome"]], "notices": tuple(status["notices"])}
+    return Explanation(
+        problem=Problem(
+            factual=factual,
+            schema=schema,
+            embedding=schema.embedding().like(factual),
+            outputs=outputs,
+            target=targets.from_dict(record["target"]),
+            limits=Limits(**record["limits"]),
+            seed=record["seed"],
+        ),
+        model=model,
+        encoder=encoder,
+        index=unpack_index(record["index"]),
+        rows=Rows(outputs.place(arrays["counterfactual"]), outputs.place(arrays["outputs"])),
+        factual_outputs=arrays["factual_outputs"],
+        map=Map(
+            steps=_steps(arrays, outputs),
+            motion=Motion(**record["motion"]),
+        ),
+        certificate=Certificate(
+            **certificate
+            | {
+                "kind": Kind(certificate["kind"]),
+                "inputs": Evidence(**certificate["inputs"]),
+                "outputs": Evidence(**certificate["outputs"]),
+            }
+        ),
+        status=Status(**status),
+        iterations=tuple(Iteration(*values) for values in record["history"]),
+        settings=settings,
+    )
+
+
+def _steps(arrays: dict[str, np.ndarray], outputs: Outputs) -> tuple[Step, ...]:
+    if not arrays["etas"].size:
+        return ()
+    place = outputs.place
+    directions, across = place(arrays["directions"]), place(arrays["output_directions"])
+
+    def table(name: str, k: int) -> MonotoneMaps | None:
+        if f"{name}_knots" not in arrays:
+            return None
+        return MonotoneMaps(
+            knots=place(arrays[f"{name}_knots"][k]),
+            displacements=place(arrays[f"{name}_displacements"][k]),
+        )
+
+    return tuple(
+        Step(
+            eta=float(eta),
+            directions=directions,
+            anchors=table("anchors", k),  # type: ignore[arg-type]
+            output_directions=across,
+            wanted=table("wanted", k),
+        )
+        for k, eta in enumerate(arrays["etas"])
+    )
+
+
+def _check_fingerprint(outputs: Outputs, arrays: dict[str, np.ndarray], saved: str) -> None:
+    """Refuse a model whose outputs on the saved rows are not the saved outputs."""
+    probe = arrays["factual"][:FINGERPRINT_ROWS]
+    now = to_numpy(outputs.values(outputs.place(probe)))
+    then = arrays["factual_outputs"][:FINGERPRINT_ROWS]
+    if now.shape != then.shape or not np.allclose(now, then, rtol=1e-4, atol=1e-6):
+        raise SavedRunError(
+            f"model: expected the explained model ({saved}), received {outputs.description}, whose "
+            "outputs on the saved rows differ. Fix: pass the model the run was made with."
+        )
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class _NoModel:
+    """Stands in for the model of a run that was loaded without it."""
+
+    columns: int
+    probability: bool
+    smooth: bool
+    description: str
+
+    def place(self, codes: np.ndarray) -> Array:
+        return codes
+
+    def values(self, codes: Array) -> Array:
+        raise SavedRunError(
+            "model: expected the explained model, received none. "
+            "Fix: load the run with elsewise.load(folder, model=model)."
+        )
+
+    def values_and_gradient(self, codes: Array) -> tuple[Array, Array]:
+        return self.values(codes), codes
