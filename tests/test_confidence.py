@@ -213,15 +213,15 @@ def test_clt_of_a_mean_is_the_textbook_one():
 @pytest.mark.parametrize("convert", [torch.asarray, array_api_strict.asarray])
 def test_clt_is_the_same_in_every_array_library(kind, convert):
     comparison = comparisons()[kind]
-    moving = convert(comparison.moving)
+    moving = convert(comparison.moving.rows)
     if comparison.pairing is Pairing.KNOWN:
         other = Comparison.known_target(
             moving, comparison.known, comparison.known_untrimmed, comparison.trim
         )
     elif comparison.pairing is Pairing.PAIRED:
-        other = Comparison.paired(moving, convert(comparison.fixed), comparison.trim)
+        other = Comparison.paired(moving, convert(comparison.fixed.rows), comparison.trim)
     else:
-        other = Comparison.independent(moving, convert(comparison.fixed), comparison.trim)
+        other = Comparison.independent(moving, convert(comparison.fixed.rows), comparison.trim)
     expected, limit = clt_limit(comparison), clt_limit(other)
     assert limit.estimate == pytest.approx(expected.estimate, rel=1e-12)
     assert limit.upper(0.95) == pytest.approx(expected.upper(0.95), rel=1e-12)
@@ -244,7 +244,7 @@ def test_ties_do_not_depend_on_row_order():
 def test_single_precision_is_computed_in_double():
     moved, factual, _ = samples()
     single = Comparison.paired(moved.astype(np.float32), factual.astype(np.float32), 0.05)
-    assert single.moving.dtype == np.float64
+    assert single.moving.sorted.dtype == np.float64
 
 
 # Bootstrap
@@ -258,16 +258,16 @@ def test_draws_are_those_of_resampling_and_sorting(kind):
     expected = []
     for _ in range(25):
         rows = rng.integers(20, size=20)
-        moving = comparison.moving[:, rows]
+        moving = comparison.moving.rows[:, rows]
         if comparison.pairing is Pairing.KNOWN:
             again = Comparison.known_target(
                 moving, comparison.known, comparison.known_untrimmed, comparison.trim
             )
         elif comparison.pairing is Pairing.PAIRED:
-            again = Comparison.paired(moving, comparison.fixed[:, rows], comparison.trim)
+            again = Comparison.paired(moving, comparison.fixed.rows[:, rows], comparison.trim)
         else:
             rows = rng.integers(13, size=13)
-            again = Comparison.independent(moving, comparison.fixed[:, rows], comparison.trim)
+            again = Comparison.independent(moving, comparison.fixed.rows[:, rows], comparison.trim)
         expected.append(again.distance)
     np.testing.assert_allclose(drawn, expected, rtol=1e-12)
 

@@ -168,11 +168,11 @@ SCENARIOS = {
 
 def basic_limit(comparison, rng):
     """Return the reference code's limit: both sides resampled independently, error reflected."""
-    n = comparison.moving.shape[1]
+    n = comparison.shape[1]
     distances = [
         Comparison.independent(
-            comparison.moving[:, rng.integers(n, size=n)],
-            comparison.fixed[:, rng.integers(n, size=n)],
+            comparison.moving.rows[:, rng.integers(n, size=n)],
+            comparison.fixed.rows[:, rng.integers(n, size=n)],
             TRIM,
         ).distance
         for _ in range(DRAWS)

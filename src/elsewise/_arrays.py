@@ -42,7 +42,7 @@ def asarray_like(array: Array, reference: Array) -> Array:
     if compat.is_numpy_array(values) and compat.is_numpy_array(reference):
         return values.astype(reference.dtype, copy=False) if values.dtype.kind == "f" else values
     device = compat.device(reference)
-    moved = xp.asarray(to_numpy(values), device=device)
+    moved = xp.asarray(to_numpy(values), device=device, copy=True)
     if xp.isdtype(moved.dtype, "real floating") and xp.isdtype(reference.dtype, "real floating"):
         moved = xp.astype(moved, reference.dtype, copy=False)
     return moved

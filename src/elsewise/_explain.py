@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from tqdm.auto import tqdm
 
@@ -25,6 +26,8 @@ __all__ = ["explain"]
 
 PROBES = 32
 """Rows the model is tried out on before anything else."""
+DONOR_ROWS = 1024
+"""At most this many background rows give values and donors."""
 CERTIFY = ("auto", "in-sample")
 
 
@@ -155,11 +158,27 @@ def _pose(
         schema=schema,
         embedding=schema.embedding().like(placed),
         outputs=outputs,
+        precise=outputs.precise(codes[:PROBES]),
         target=target,
+        background=outputs.place(_sampled(encoder, background, codes, seed)),
+        obeys=encoder.obeys if schema.rules else None,
         limits=limits,
         seed=seed,
     )
     return problem, encoder
+
+
+def _sampled(
+    encoder: Encoder, background: pd.DataFrame | None, codes: np.ndarray, seed: int
+) -> np.ndarray:
+    """Codes of at most `DONOR_ROWS` background rows."""
+    size = len(codes if background is None else background)
+    rng = np.random.default_rng([seed, *b"background"])
+    chosen = np.sort(rng.choice(size, size=min(size, DONOR_ROWS), replace=False))
+    if background is None:
+        return codes[chosen]
+    rows = background.iloc[chosen]
+    return encoder.extend(rows).encode(rows)
 
 
 def _watch(

@@ -143,7 +143,7 @@ def _evidence(
     draws: int,
     rng: np.random.Generator,
 ) -> Evidence:
-    count, size = comparison.moving.shape
+    count, size = comparison.shape
     limit: UpperLimit
     if count * size * draws <= BOOTSTRAP_WORK:
         limit = default_limit(comparison, draws, rng)

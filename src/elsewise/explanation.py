@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Explanation", "Status"]
 
+PROBES = 32
 SUCCESS = frozenset({Outcome.CERTIFIED, Outcome.NOTHING_TO_DO, Outcome.CHOSEN})
 
 
@@ -121,8 +122,10 @@ class Explanation:
                 fix="pass pandas.DataFrame(rows, columns=explanation.factual.columns)",
             )
         encoder = self.encoder.extend(rows)
-        problem = replace(self.problem, outputs=bind(self.model, encoder))
-        codes = problem.outputs.place(encoder.encode(rows))
+        plain = encoder.encode(rows)
+        outputs = bind(self.model, encoder, probe=plain[:PROBES])
+        problem = replace(self.problem, outputs=outputs, precise=outputs.precise(plain[:PROBES]))
+        codes = outputs.place(plain)
         moved = apply_map(problem, self.map, codes)
         return encoder.decode(moved.codes, index=rows.index)
 
@@ -188,9 +191,7 @@ class Explanation:
     def _directions(self) -> np.ndarray:
         if self.map.steps:
             return to_numpy(self.map.steps[0].directions)
-        return direction_blocks(
-            self.problem.embedding.size, self.problem.generator("directions")
-        )
+        return direction_blocks(self.problem.embedding.size, self.problem.generator("directions"))
 
     def _output_directions(self) -> np.ndarray:
         if self.map.steps:

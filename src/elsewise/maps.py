@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from elsewise._arrays import Array, asarray_like, namespace
+from elsewise.edits import Edits, apply_edits
 from elsewise.problem import Population, Problem, populate
 from elsewise.proposals import Aim, View, descent_step, row_costs, row_noise, smooth_steps
 from elsewise.transport import MonotoneMaps, project
@@ -59,7 +60,9 @@ class Step:
     output_directions: Array
     """Array (K, M): directions of the output plans; [[1]] for one output column."""
     wanted: MonotoneMaps | None
-    """Current output to target quantile; None where the target is a function of the row's own output."""
+    """Current output to target quantile; None where rows know what they want."""
+    edits: Edits | None
+    """Edits offered to every row; None where the model's slope alone leads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,8 +79,10 @@ def start(problem: Problem, motion: Motion, population: Population) -> Rows:
         return Rows(population.codes, population.outputs)
     noise = row_noise(population.codes, problem.seed, problem.embedding.size)
     shift = motion.noise * asarray_like(noise, population.embedded)
-    moved = _legal_moves(problem, population, population.codes, [shift])
-    return Rows(moved, problem.outputs.values(moved))
+    moved = _legal(
+        problem, population, population.codes, _stepped(problem, population.codes, [shift])
+    )[0, ...]
+    return Rows(moved, problem.precise.values(moved))
 
 
 def aim_at(
@@ -105,46 +110,97 @@ def _transported(maps: MonotoneMaps, points: Array, directions: Array) -> Array:
     return points + rows * (dimension / count)
 
 
+class Moved(NamedTuple):
+    """The rows after an iteration, and which proposals they took."""
+
+    rows: Rows
+    taken: Array
+    """int Array (n,): 0 for a row that stayed, c for the c-th proposal, edits first."""
+    costs: Array
+    """Array (2, n): each row's cost before and after."""
+
+
 def move(
-    problem: Problem, motion: Motion, population: Population, rows: Rows, embedded: Array, aim: Aim
-) -> Rows:
+    problem: Problem,
+    motion: Motion,
+    population: Population,
+    step: Step,
+    rows: Rows,
+    embedded: Array,
+) -> Moved:
     """Lines 8 and 9 of Algorithm 1: every row takes its step."""
-    _, slope = problem.outputs.values_and_gradient(rows.codes)
-    view = View(embedded, rows.outputs, problem.embedding.pull(slope))
-    if motion.gradient:
-        steps = [descent_step(aim, view, motion.tau)]
-        moved = _legal_moves(problem, population, rows.codes, steps)
-        return Rows(moved, problem.outputs.values(moved))
-    return _keep_best(problem, population, rows, aim, smooth_steps(problem, aim, view))
-
-
-def _keep_best(
-    problem: Problem, population: Population, rows: Rows, aim: Aim, steps: list[Array]
-) -> Rows:
-    """Evaluate every proposal in one batch; each row keeps the cheapest, itself included."""
     xp = namespace(rows.codes)
-    n, count = rows.codes.shape[0], len(steps) + 1
-    moved = _legal_moves(problem, population, rows.codes, steps)
-    codes = xp.concat([rows.codes, moved])
-    outputs = xp.concat([rows.outputs, problem.outputs.values(moved)])
-    embedded = xp.reshape(problem.embedding.embed(codes), (count, n, -1))
-    costs = row_costs(aim, embedded, xp.reshape(outputs, (count, n, -1)))
-    # The row itself comes first, so that a tie leaves it where it is.
-    best = xp.argmin(costs, axis=0) * n + asarray_like(np.arange(n), rows.codes)
-    return Rows(xp.take(codes, best, axis=0), xp.take(outputs, best, axis=0))
+    aim = aim_at(step, motion, population, embedded, rows.outputs)
+    n = rows.codes.shape[0]
+    if motion.gradient:
+        moved = _stepped(
+            problem, rows.codes, [descent_step(aim, _view(problem, rows, embedded), motion.tau)]
+        )
+    else:
+        offers = []
+        if step.edits is not None:
+            offers.append(
+                apply_edits(
+                    step.edits, problem.embedding, aim, rows.codes, population.codes, embedded
+                )
+            )
+        if problem.outputs.smooth:
+            view = _view(problem, rows, embedded)
+            offers.append(_stepped(problem, rows.codes, smooth_steps(problem, aim, view)))
+        moved = xp.concat(offers)
+    codes = _legal(problem, population, rows.codes, moved)
+    outputs = _evaluated(problem, rows, codes)
+    count = codes.shape[0]
+    after = xp.reshape(problem.embedding.embed(xp.reshape(codes, (count * n, -1))), (count, n, -1))
+    costs = row_costs(aim, after, outputs)
+    before = row_costs(aim, embedded, rows.outputs)
+    if motion.gradient:
+        best = xp.zeros_like(xp.argmin(costs, axis=0))
+        stay = xp.zeros_like(population.pinned)
+    else:
+        if problem.obeys is not None:
+            allowed = problem.obeys(xp.reshape(codes, (count * n, -1)))
+            legal = asarray_like(np.reshape(allowed, (count, n)), costs)
+            costs = xp.where(legal, costs, xp.full_like(costs, np.inf))
+        best = xp.argmin(costs, axis=0)
+        # A tie leaves a row where it is.
+        stay = ~(xp.min(costs, axis=0) < before)
+    places = best * n + asarray_like(np.arange(n), rows.codes)
+    chosen = xp.take(xp.reshape(codes, (count * n, -1)), places, axis=0)
+    answers = xp.take(xp.reshape(outputs, (count * n, -1)), places, axis=0)
+    settled = Rows(
+        xp.where(stay[:, None], rows.codes, chosen), xp.where(stay[:, None], rows.outputs, answers)
+    )
+    final = xp.where(stay, before, xp.take(xp.reshape(costs, (-1,)), places))
+    taken = xp.where(stay, xp.zeros_like(best), best + 1)
+    return Moved(settled, taken, xp.stack([before, final]))
 
 
-def _legal_moves(
-    problem: Problem, population: Population, codes: Array, steps: list[Array]
-) -> Array:
-    """Codes (C n, p) of every row moved by each of C steps (n, d), made legal; pinned rows stay."""
+def _view(problem: Problem, rows: Rows, embedded: Array) -> View:
+    _, slope = problem.precise.values_and_gradient(rows.codes)
+    return View(embedded, rows.outputs, problem.embedding.pull(slope))
+
+
+def _stepped(problem: Problem, codes: Array, steps: list[Array]) -> Array:
+    """Codes (C, n, p) of every row moved by each of C steps (n, d)."""
     xp = namespace(codes)
     shape = (len(steps), *codes.shape)
     repeated = xp.reshape(xp.broadcast_to(codes, shape), (-1, codes.shape[1]))
-    moved = xp.reshape(problem.embedding.push(repeated, xp.concat(steps)), shape)
+    return xp.reshape(problem.embedding.push(repeated, xp.concat(steps)), shape)
+
+
+def _legal(problem: Problem, population: Population, codes: Array, moved: Array) -> Array:
+    """Make proposals (C, n, p) legal; pinned rows stay."""
+    xp = namespace(codes)
     legal = population.legal.legalize(moved)
-    kept = xp.where(population.pinned[:, None], population.codes, legal)
-    return xp.reshape(kept, (-1, codes.shape[1]))
+    return xp.where(population.pinned[:, None], population.codes, legal)
+
+
+def _evaluated(problem: Problem, rows: Rows, codes: Array) -> Array:
+    """The model's outputs (C, n, K) on proposals (C, n, p), in one batch."""
+    xp = namespace(codes)
+    count, n, p = codes.shape
+    return xp.reshape(problem.precise.values(xp.reshape(codes, (count * n, p))), (count, n, -1))
 
 
 def replay(problem: Problem, recorded: Map, codes: Array) -> Iterator[Rows]:
@@ -155,8 +211,7 @@ def replay(problem: Problem, recorded: Map, codes: Array) -> Iterator[Rows]:
     yield rows
     for step in recorded.steps:
         embedded = problem.embedding.embed(rows.codes)
-        aim = aim_at(step, motion, population, embedded, rows.outputs)
-        rows = move(problem, motion, population, rows, embedded, aim)
+        rows = move(problem, motion, population, step, rows, embedded).rows
         yield rows
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -87,9 +88,15 @@ class Problem:
     embedding: Embedding
     """Codes to the space in which input distances are measured."""
     outputs: Outputs
-    """The model."""
+    """The model, in its own precision: what is certified and returned."""
+    precise: Outputs
+    """The model as the search computes it: in double precision where it can be."""
     target: Target
     """What its outputs should look like."""
+    background: Array
+    """Array (m, p): codes of rows that give observed values and donors."""
+    obeys: Callable[[Array], np.ndarray] | None = None
+    """Codes (n, p) to bool (n,): which rows keep every rule; None without rules."""
     limits: Limits = field(default_factory=Limits)
     """How far each side may be."""
     seed: int = 0
@@ -124,8 +131,9 @@ class Population:
 def populate(problem: Problem, codes: Array) -> Population:
     """Look at rows before they move."""
     xp = namespace(codes)
-    outputs = problem.outputs.values(codes)
-    legal = problem.schema.legal(to_numpy(codes))
+    outputs = problem.precise.values(codes)
+    rules = None if problem.obeys is None else ~problem.obeys(codes)
+    legal = problem.schema.legal(to_numpy(codes), broken=rules)
     broken = asarray_like(legal.broken, codes)
     wanted, pinned = None, broken
     if isinstance(problem.target, Derived | Constant):

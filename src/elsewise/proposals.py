@@ -19,11 +19,19 @@ from elsewise._arrays import Array, namespace, to_numpy
 if TYPE_CHECKING:
     from elsewise.problem import Problem
 
-__all__ = ["Aim", "View", "descent_step", "donor_steps", "gauss_newton_steps", "link_steps", "row_costs", "row_noise"]
+__all__ = [
+    "Aim",
+    "View",
+    "cross_squares",
+    "descent_step",
+    "gauss_newton_steps",
+    "link_steps",
+    "row_costs",
+    "row_noise",
+]
 
 STEP_LENGTHS = (1.0, 0.5, 0.25)
 LINK_FRACTIONS = (0.25, 0.5, 0.75, 1.0)
-DONOR_SHARES = (0.25, 0.5, 1.0)
 LINK_MARGIN = 1e-3
 """Probabilities are kept this far from 0 and 1 before their logit is taken."""
 
@@ -125,29 +133,7 @@ def link_steps(aim: Aim, view: View) -> list[Array]:
     return [fraction * full for fraction in LINK_FRACTIONS]
 
 
-def donor_steps(aim: Aim, embedded: Array, donors: Array, donor_outputs: Array) -> list[Array]:
-    """Move towards the donor that would serve the row best, all the way and part of it.
-
-    Donors are background rows: real places with real outputs, which lead out of flat parts and
-    local minima that no gradient leaves.
-
-    Parameters
-    ----------
-    embedded
-        Array (n, d): the rows.
-    donors, donor_outputs
-        Arrays (D, d) and (D, K): the same few donors for all rows, so a row's choice is its own.
-    """
-    xp = namespace(embedded, donors)
-    d, k = embedded.shape[-1], donor_outputs.shape[-1]
-    # q_i of every donor, up to a constant of the row: two small matrix products.
-    inputs = _cross_squares(aim.anchor, donors) * ((1.0 - aim.eta) / d)
-    outputs = _cross_squares(aim.wanted, donor_outputs) * (aim.eta / k)
-    best = xp.take(donors, xp.argmin(inputs + outputs, axis=-1), axis=0)
-    return [share * (best - embedded) for share in DONOR_SHARES]
-
-
-def _cross_squares(rows: Array, others: Array) -> Array:
+def cross_squares(rows: Array, others: Array) -> Array:
     """Squared distances between rows (n, d) and a few others (D, d), up to a constant per row."""
     xp = namespace(rows, others)
     product = xp.matmul(rows, xp.matrix_transpose(others))

@@ -61,7 +61,11 @@ def save(explanation: Explanation, folder: str | Path) -> Path:
 
 
 def _check_place(place: Path) -> None:
-    if place.exists() and not (place / RECORD).is_file() and (place.is_file() or any(place.iterdir())):
+    if (
+        place.exists()
+        and not (place / RECORD).is_file()
+        and (place.is_file() or any(place.iterdir()))
+    ):
         raise InvalidInput(
             "folder",
             expected="a new folder, an empty one or an earlier saved run",
@@ -162,7 +166,10 @@ def _record(explanation: Explanation, arrays: dict[str, np.ndarray]) -> dict[str
             },
         },
         "motion": dataclasses.asdict(explanation.map.motion),
-        "status": {**dataclasses.asdict(explanation.status), "outcome": explanation.status.outcome.name},
+        "status": {
+            **dataclasses.asdict(explanation.status),
+            "outcome": explanation.status.outcome.name,
+        },
         "certificate": dataclasses.asdict(explanation.certificate),
         "history": [list(iteration) for iteration in explanation.iterations],
         "hashes": {"arrays": _digest(arrays)},
@@ -225,7 +232,9 @@ def _rebuild(record: dict[str, Any], arrays: dict[str, np.ndarray], model: Any) 
             schema=schema,
             embedding=schema.embedding().like(factual),
             outputs=outputs,
+            precise=outputs.precise(arrays["factual"][:FINGERPRINT_ROWS]),
             target=targets.from_dict(record["target"]),
+            background=factual,
             limits=Limits(**record["limits"]),
             seed=record["seed"],
         ),
@@ -301,6 +310,9 @@ class _NoModel:
 
     def place(self, codes: np.ndarray) -> Array:
         return codes
+
+    def precise(self, probe: np.ndarray) -> Outputs:
+        return self
 
     def values(self, codes: Array) -> Array:
         raise SavedRunError(

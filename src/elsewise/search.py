@@ -17,6 +17,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from elsewise.certificate import Evidence, certify_inputs, certify_outputs
+from elsewise.maps import Rows
 from elsewise.problem import Problem
 from elsewise.solver import Fixed, Settings, State, init, run
 
@@ -95,29 +96,22 @@ def solve(problem: Problem, settings: Settings | None = None) -> tuple[Solution,
 
 
 def _sides(problem: Problem, settings: Settings) -> tuple[_Side | None, _Side | None]:
-    limits = problem.limits
-    inputs = outputs = None
-    if limits.inputs is not None:
-        inputs = _Side(
-            "inputs",
-            limits.inputs,
-            lambda state: state.record.inputs_limit,
-            lambda state: certify_inputs(
-                problem, state.setup.population, state.rows, settings.draws
-            ),
-            -1.0,
-        )
-    if limits.outputs is not None:
-        outputs = _Side(
-            "outputs",
-            limits.outputs,
-            lambda state: state.record.outputs_limit,
-            lambda state: certify_outputs(
-                problem, state.setup.population, state.rows, settings.draws
-            ),
-            1.0,
-        )
-    return inputs, outputs
+    def own(state: State) -> Rows:
+        return Rows(state.rows.codes, problem.outputs.values(state.rows.codes))
+
+    def inputs(state: State) -> Evidence:
+        return certify_inputs(problem, state.setup.population, state.rows, settings.draws)
+
+    def outputs(state: State) -> Evidence:
+        return certify_outputs(problem, state.setup.population, own(state), settings.draws)
+
+    def side(name: str, certified: Callable[[State], Evidence], sign: float) -> _Side | None:
+        bound = getattr(problem.limits, name)
+        if bound is None:
+            return None
+        return _Side(name, bound, lambda s: getattr(s.record, f"{name}_limit"), certified, sign)
+
+    return side("inputs", inputs, -1.0), side("outputs", outputs, 1.0)
 
 
 def _both(
@@ -171,8 +165,9 @@ def _one(
     probes: dict[float, State] = {}
     weight: float | None = 0.0
     while weight is not None and time.perf_counter() < deadline:
-        state = kicked
-        for state in _at(problem, settings, kicked, side.sign * weight, deadline):
+        logit = side.sign * weight
+        state = _above(probes, side, logit, kicked)
+        for state in _at(problem, settings, state, logit, deadline):
             yield state
         probes[weight] = state
         weight = _next_weight(probes, side, aim)
@@ -196,6 +191,12 @@ def _one(
 
 def _outcome(chosen: State, side: _Side) -> Outcome:
     return Outcome.NOTHING_MOVES if chosen.record.inputs == 0 else Outcome.CERTIFIED
+
+
+def _above(probes: dict[float, State], side: _Side, logit: float, kicked: State) -> State:
+    """Where to start: the probe at the next larger eta, so that rows only ever relax."""
+    larger = [side.sign * weight for weight in probes if side.sign * weight > logit]
+    return probes[side.sign * min(larger)] if larger else kicked
 
 
 def _least(probes: dict[float, State], side: _Side, aim: float) -> State | None:
@@ -231,11 +232,10 @@ def _none(
     problem: Problem, settings: Settings, first: State, deadline: float
 ) -> Generator[State, None, Solution]:
     """Sweep eta and take the knee."""
-    kicked = yield from _kick(problem, settings, first, deadline)
+    state = yield from _kick(problem, settings, first, deadline)
     ends: list[State] = []
-    for logit in SWEEP_LOGITS:
-        state = kicked
-        for state in _at(problem, settings, kicked, logit, deadline):
+    for logit in reversed(SWEEP_LOGITS):
+        for state in _at(problem, settings, state, logit, deadline):
             yield state
         ends.append(state)
         if time.perf_counter() >= deadline:
@@ -266,11 +266,10 @@ def knee(inputs: Iterable[float], outputs: Iterable[float]) -> int:
 def sweep(
     problem: Problem, settings: Settings, logits: Iterable[float] = SWEEP_LOGITS
 ) -> Iterator[State]:
-    """Yield the iterate at which each fixed eta = logistic(logit) comes to rest."""
-    kicked, _ = _finish(_kick(problem, settings, init(problem, settings), math.inf))
-    for logit in logits:
-        state = kicked
-        for state in _at(problem, settings, kicked, logit, math.inf):
+    """Yield the iterate at which each fixed eta = logistic(logit) comes to rest, largest first."""
+    state, _ = _finish(_kick(problem, settings, init(problem, settings), math.inf))
+    for logit in sorted(logits, reverse=True):
+        for state in _at(problem, settings, state, logit, math.inf):
             pass
         yield state
 

@@ -12,16 +12,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol
 
-from elsewise._arrays import Array, asarray_like, namespace
+import numpy as np
+
+from elsewise._arrays import Array, asarray_like, namespace, to_numpy
 from elsewise.balance import IntervalNarrowing
-from elsewise.confidence import UpperLimit, clt_limit
+from elsewise.confidence import Comparison, UpperLimit, clt_limit
+from elsewise.edits import Edits, Luck, Unit, draw_edits, learn, units
 from elsewise.errors import InvalidInput
-from elsewise.maps import Map, Motion, Rows, Step, aim_at, move, start
+from elsewise.maps import Map, Motion, Moved, Rows, Step, move, start
 from elsewise.problem import Population, Problem, populate
-from elsewise.proposals import row_costs
 from elsewise.sides import input_comparison, output_comparison, output_directions, target_reference
 from elsewise.targets import Constant, Derived, Sample
-from elsewise.transport import direction_blocks, fit_monotone_maps, project, reference
+from elsewise.transport import MonotoneMaps, direction_blocks, fit_monotone_maps, project, reference
 
 __all__ = ["Fixed", "Iteration", "Settings", "State", "init", "run", "step"]
 
@@ -71,11 +73,17 @@ class Settings:
     """Noise added to the start; None: 0.01 for the gradient step, none for proposals."""
     rho: float = 1.0
     """Share of the transported anchor; the rest is the factual row."""
-    smoothing: float = 1.0
+    smoothing: float = 0.5
     """Window of the recorded maps in units of sqrt(n) ranks; 0 records every pair."""
+    redraw: bool = True
+    """Draw new directions at every iteration, so that none is over-fitted; False: the paper's."""
+    edits: int = 48
+    """Edits offered to every row at every iteration, where the model has no slope."""
 
     def __post_init__(self) -> None:
-        _check(self.step in ("proposals", "gradient"), "step", "'proposals' or 'gradient'", self.step)
+        _check(
+            self.step in ("proposals", "gradient"), "step", "'proposals' or 'gradient'", self.step
+        )
         _check(self.iterations >= 1, "iterations", "at least 1", self.iterations)
         _check(self.epsilon >= 0, "epsilon", "a number >= 0", self.epsilon)
         _check(self.seconds is None or self.seconds > 0, "seconds", "a number > 0", self.seconds)
@@ -130,14 +138,16 @@ class Setup:
     """What stays the same during a run."""
 
     population: Population
-    motion: Motion
-    smoothing: float
-    directions: Array
-    factual_sorted: Array
-    """Array (N, n): sorted projections of the factual rows, the partners of the input plans."""
+    settings: Settings
     output_directions: Array
     target_partners: Array | None
     """Array (M, n): target quantiles by rank; None where rows know what they want."""
+    units: tuple[Unit, ...]
+    """What edits can move."""
+    background: np.ndarray
+    """ndarray (m, p): rows that edits take values from."""
+    background_outputs: np.ndarray
+    """ndarray (m, K)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,9 +156,14 @@ class State:
 
     rows: Rows
     record: Iteration
+    directions: Array
+    """Array (d, N): directions of the plans at this iterate; the step here was not made on them."""
+    input_ranks: Comparison
+    output_ranks: Comparison
     inputs: UpperLimit
     outputs: UpperLimit
     balance: Balance
+    luck: Luck
     trail: Trail | None
     setup: Setup
 
@@ -159,30 +174,28 @@ class State:
         while trail is not None:
             steps.append(trail.step)
             trail = trail.before
-        return Map(steps=tuple(reversed(steps)), motion=self.setup.motion)
+        return Map(steps=tuple(reversed(steps)), motion=self.setup.settings.motion)
 
 
 def init(problem: Problem, settings: Settings) -> State:
     """Line 1: the start, x' (plus noise for the paper's gradient step)."""
     population = populate(problem, problem.factual)
-    like = population.embedded
-    xp = namespace(like)
-    rng = problem.generator("directions")
-    directions = asarray_like(
-        direction_blocks(problem.embedding.size, rng, minimum=settings.directions), like
+    across = asarray_like(
+        output_directions(problem, problem.generator("output directions")), population.outputs
     )
-    across = asarray_like(output_directions(problem, rng), population.outputs)
+    moving = units(problem.schema)
     setup = Setup(
         population=population,
-        motion=settings.motion,
-        smoothing=settings.smoothing,
-        directions=directions,
-        factual_sorted=xp.sort(project(like, directions), axis=-1),
+        settings=settings,
         output_directions=across,
         target_partners=_target_partners(problem, population, across),
+        units=moving,
+        background=to_numpy(problem.background),
+        background_outputs=to_numpy(problem.precise.values(problem.background)),
     )
     rows = start(problem, settings.motion, population)
-    return _measured(problem, setup, rows, settings.balance, None, (0, 0.0, math.nan, math.inf))
+    made = _Made(0, 0.0, math.nan, math.inf)
+    return _measured(problem, setup, rows, settings.balance, Luck.none(len(moving)), None, made)
 
 
 def _target_partners(problem: Problem, population: Population, across: Array) -> Array | None:
@@ -197,38 +210,84 @@ def _target_partners(problem: Problem, population: Population, across: Array) ->
     return target_reference(target, size, 0.0, population.outputs, across).partners
 
 
+class _Made(NamedTuple):
+    """How a state was made."""
+
+    iteration: int
+    eta: float
+    objective: float
+    change: float
+
+
 def step(problem: Problem, state: State) -> State:
     """Lines 3 to 9: plans, limits, eta, and the row step."""
     setup, rows = state.setup, state.rows
+    settings = setup.settings
     xp = namespace(rows.codes)
     level = problem.limits.side_level
     gap_inputs = _gap(problem.limits.inputs, state.inputs, level)
     gap_outputs = _gap(problem.limits.outputs, state.outputs, level)
     eta, balance = state.balance.choose(gap_inputs, gap_outputs)
-    # Lines 3 and 4: the plans are sorts; recorded as monotone maps.
-    embedded = problem.embedding.embed(rows.codes)
-    now = xp.sort(project(embedded, setup.directions), axis=-1)
-    anchors = fit_monotone_maps(now, setup.factual_sorted, setup.smoothing)
-    wanted = None
-    if setup.target_partners is not None:
-        outputs_now = xp.sort(project(rows.outputs, setup.output_directions), axis=-1)
-        wanted = fit_monotone_maps(outputs_now, setup.target_partners, setup.smoothing)
+    iteration = state.record.iteration + 1
     recorded = Step(
         eta=eta,
-        directions=setup.directions,
-        anchors=anchors,
+        directions=state.directions,
+        # Lines 3 and 4: the plans are the sorts behind the limits; recorded as monotone maps.
+        anchors=_recorded_plan(state.input_ranks, None, settings.smoothing),
         output_directions=setup.output_directions,
-        wanted=wanted,
+        wanted=None
+        if setup.target_partners is None
+        else _recorded_plan(state.output_ranks, setup.target_partners, settings.smoothing),
+        edits=_drawn_edits(problem, state, iteration),
     )
     # Lines 8 and 9.
-    aim = aim_at(recorded, setup.motion, setup.population, embedded, rows.outputs)
-    moved = move(problem, setup.motion, setup.population, rows, embedded, aim)
-    after = problem.embedding.embed(moved.codes)
-    objective = float(xp.mean(row_costs(aim, after, moved.outputs)))
-    change = math.sqrt(float(xp.mean(xp.sum((after - embedded) ** 2, axis=-1))))
+    embedded = problem.embedding.embed(rows.codes)
+    moved = move(problem, settings.motion, setup.population, recorded, rows, embedded)
+    after = problem.embedding.embed(moved.rows.codes)
+    made = _Made(
+        iteration=iteration,
+        eta=eta,
+        objective=float(xp.mean(moved.costs[1, ...])),
+        change=math.sqrt(float(xp.mean(xp.sum((after - embedded) ** 2, axis=-1)))),
+    )
+    luck = state.luck
+    if recorded.edits is not None:
+        luck = learn(luck, recorded.edits, setup.units, _gains(moved, recorded.edits))
     trail = Trail(recorded, state.trail)
-    made = (state.record.iteration + 1, eta, objective, change)
-    return _measured(problem, setup, moved, balance, trail, made)
+    return _measured(problem, setup, moved.rows, balance, luck, trail, made)
+
+
+def _recorded_plan(ranks: Comparison, partners: Array | None, smoothing: float) -> MonotoneMaps:
+    """The plan between sorted samples as maps; without partners, those of the fixed side."""
+    if partners is None:
+        assert ranks.fixed is not None  # inputs are compared with the factual rows
+        partners = ranks.fixed.sorted
+    return fit_monotone_maps(ranks.moving.sorted, partners, smoothing)
+
+
+def _drawn_edits(problem: Problem, state: State, iteration: int) -> Edits | None:
+    """Edits for this iteration: where the model has no slope, or something is not a number."""
+    setup = state.setup
+    smooth = problem.outputs.smooth
+    if setup.settings.step == "gradient":
+        return None
+    if smooth and all(unit.settings is None for unit in setup.units):
+        return None
+    count = setup.settings.edits if not smooth else max(1, setup.settings.edits // 2)
+    rng = problem.generator(f"edits {iteration}")
+    drawn = draw_edits(
+        setup.units, setup.background, setup.background_outputs, state.luck, count, rng
+    )
+    return drawn.like(state.rows.codes)
+
+
+def _gains(moved: Moved, edits: Edits) -> np.ndarray:
+    """Mean improvement (C,) that each edit brought."""
+    count = edits.sources.shape[0]
+    taken = to_numpy(moved.taken)
+    before, after = to_numpy(moved.costs)
+    sums = np.bincount(taken, before - after, minlength=count + 1)
+    return np.asarray(sums[1 : count + 1] / taken.size)
 
 
 def _gap(bound: float | None, limit: UpperLimit, level: float) -> float:
@@ -241,39 +300,49 @@ def _measured(
     setup: Setup,
     rows: Rows,
     balance: Balance,
+    luck: Luck,
     trail: Trail | None,
-    made: tuple[int, float, float, float],
+    made: _Made,
 ) -> State:
-    """Lines 5 and 6: the upper limits of these rows."""
-    population = setup.population
-    inputs = clt_limit(input_comparison(problem, population, rows.codes, setup.directions))
-    outputs = clt_limit(
-        output_comparison(problem, population, rows.outputs, setup.output_directions)
+    """Lines 5 and 6: the upper limits of these rows, on directions of their own."""
+    population, settings = setup.population, setup.settings
+    drawn = made.iteration if settings.redraw else 0
+    rng = problem.generator(f"directions {drawn}")
+    directions = asarray_like(
+        direction_blocks(problem.embedding.size, rng, settings.directions), population.embedded
     )
+    input_ranks = input_comparison(problem, population, rows.codes, directions)
+    output_ranks = output_comparison(problem, population, rows.outputs, setup.output_directions)
+    inputs, outputs = clt_limit(input_ranks), clt_limit(output_ranks)
     level = problem.limits.side_level
-    iteration, eta, objective, change = made
     record = Iteration(
-        iteration=iteration,
-        eta=eta,
+        iteration=made.iteration,
+        eta=made.eta,
         inputs=inputs.estimate,
         inputs_limit=inputs.upper(level),
         outputs=outputs.estimate,
         outputs_limit=outputs.upper(level),
-        objective=objective,
-        change=change,
+        objective=made.objective,
+        change=made.change,
     )
     return State(
         rows=rows,
         record=record,
+        directions=directions,
+        input_ranks=input_ranks,
+        output_ranks=output_ranks,
         inputs=inputs,
         outputs=outputs,
         balance=balance,
+        luck=luck,
         trail=trail,
         setup=setup,
     )
 
 
-def run(problem: Problem, state: State, settings: Settings, deadline: float = math.inf) -> Iterator[State]:
+def run(
+    problem: Problem, state: State, settings: Settings, deadline: float = math.inf
+) -> Iterator[State]:
     """Repeat the step until rows rest, iterations run out or time is up; yields every new state."""
     for _ in range(settings.iterations):
         if time.perf_counter() >= deadline:

@@ -2,7 +2,7 @@
 
 With equal weights the optimal plan in one dimension pairs order statistics, so a squared distance,
 its gradient and its plan all come from one batched sort. Populations are arrays (n, d); projections
-are stored as (N, n), one contiguous row per direction, because that is the layout that sorts fastest.
+are stored as (N, n), one contiguous row per direction: the layout that sorts fastest.
 
 Everything here is written on the array API standard and gives the same numbers in NumPy, torch and
 array-api-strict.
@@ -22,12 +22,14 @@ from elsewise._arrays import Array, asarray_like, namespace, to_numpy, unsort
 
 __all__ = [
     "MonotoneMaps",
+    "Ranked",
     "Reference",
     "Segments",
     "coupling",
     "direction_blocks",
     "fit_monotone_maps",
     "project",
+    "rank",
     "reference",
     "segments",
     "sliced_squared_distance",
@@ -85,6 +87,33 @@ def project(points: Array, directions: Array) -> Array:
     """
     xp = namespace(points, directions)
     return xp.matmul(xp.matrix_transpose(directions), xp.matrix_transpose(points))
+
+
+class Ranked(NamedTuple):
+    """Projections with their sort: done once, used by distances, plans and limits alike."""
+
+    sorted: Array
+    """Array (N, n), ascending along the last axis."""
+    order: Array
+    """int Array (N, n): the row at each rank."""
+
+    @property
+    def rows(self) -> Array:
+        """The projections (N, n) in row order."""
+        return unsort(self.sorted, self.order)
+
+
+def rank(projections: Array) -> Ranked:
+    """Sort projections (N, n), keeping which row is at which rank.
+
+    Examples
+    --------
+    >>> rank(np.array([[3.0, 1.0, 2.0]])).order
+    array([[1, 2, 0]])
+    """
+    xp = namespace(projections)
+    order = xp.argsort(projections, axis=-1, stable=False)
+    return Ranked(xp.take_along_axis(projections, order, axis=-1), order)
 
 
 class Segments(NamedTuple):
@@ -236,9 +265,8 @@ def sliced_squared_distance_and_gradient(
     """
     xp = namespace(x, y, directions)
     fixed = reference(xp.sort(project(y, directions), axis=-1), x.shape[0], trim)
-    moving = project(x, directions)
-    order = xp.argsort(moving, axis=-1, stable=False)
-    gap = xp.take_along_axis(moving, order, axis=-1) - fixed.partners
+    moving, order = rank(project(x, directions))
+    gap = moving - fixed.partners
     pull = gap * fixed.weights
     value = xp.mean(xp.sum(pull * gap, axis=-1) + fixed.spread)
     rows = unsort(pull, order)
@@ -316,7 +344,7 @@ def fit_monotone_maps(
     xp = namespace(moving_sorted, partners)
     displacements = _average_ties(moving_sorted, partners - moving_sorted)
     n = moving_sorted.shape[-1]
-    half = int(round(smoothing * math.sqrt(n) / 2))
+    half = round(smoothing * math.sqrt(n) / 2)
     if half == 0:
         return MonotoneMaps(knots=moving_sorted, displacements=displacements)
     count = min(n, int(4 * math.sqrt(n) / smoothing) + 1)

@@ -19,7 +19,7 @@ from elsewise._arrays import to_numpy
 from elsewise.confidence._comparison import Comparison, Pairing
 from elsewise.confidence._limit import UpperLimit, checked_level
 from elsewise.errors import InvalidInput
-from elsewise.transport import segments
+from elsewise.transport import Ranked, segments
 
 __all__ = ["bootstrap_distances", "bootstrap_limit"]
 
@@ -88,12 +88,15 @@ def bootstrap_limit(comparison: Comparison, draws: int, rng: np.random.Generator
 
 def bootstrap_distances(comparison: Comparison, draws: int, rng: np.random.Generator) -> np.ndarray:
     """Return the distances (draws,) of resampled rows, root scale."""
-    moving = to_numpy(comparison.moving)
-    fixed = to_numpy(comparison.fixed if comparison.known is None else comparison.known.partners)
-    spread = 0.0 if comparison.known is None else to_numpy(comparison.known.spread)
-    resample_moving = _resampler(moving)
-    resample_fixed = _resampler(fixed) if comparison.known is None else lambda counts: fixed
-    n, m = moving.shape[-1], fixed.shape[-1]
+    n = comparison.shape[1]
+    resample_moving = _resampler(comparison.moving)
+    if comparison.fixed is None:
+        side = comparison.side(comparison.trim)
+        m, partners, spread = n, to_numpy(side.partners), to_numpy(side.spread)
+        resample_fixed: Callable[[np.ndarray], np.ndarray] = lambda counts: partners  # noqa: E731
+    else:
+        m, spread = comparison.fixed.sorted.shape[1], np.zeros(comparison.shape[0])
+        resample_fixed = _resampler(comparison.fixed)
     pieces = segments(n, m, comparison.trim)
     at_moving, at_fixed = (_ranks(ranks, consecutive=n == m) for ranks in (pieces.x, pieces.y))
     squares = np.empty(draws)
@@ -111,13 +114,12 @@ def _counts(n: int, rng: np.random.Generator) -> np.ndarray:
     return np.bincount(rng.integers(n, size=n), minlength=n)
 
 
-def _resampler(values: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+def _resampler(ranked: Ranked) -> Callable[[np.ndarray], np.ndarray]:
     """Return the function from how often each row is drawn (n,) to the sorted resample (N, n)."""
-    order = np.argsort(values, axis=-1, kind="stable")
-    flat = np.take_along_axis(values, order, axis=-1).ravel()
+    order, flat = to_numpy(ranked.order), to_numpy(ranked.sorted).ravel()
 
     def resample(counts: np.ndarray) -> np.ndarray:
-        return np.repeat(flat, np.take(counts, order).ravel()).reshape(values.shape)
+        return np.repeat(flat, np.take(counts, order).ravel()).reshape(order.shape)
 
     return resample
 

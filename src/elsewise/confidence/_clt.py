@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from elsewise._arrays import Array, asarray_like, namespace, to_numpy, unsort
-from elsewise.confidence._comparison import Comparison, Pairing, root_distance
+from elsewise.confidence._comparison import Comparison, Pairing
 from elsewise.confidence._limit import UpperLimit, attained_level, level_on_grid
 
 __all__ = ["clt_limit", "influence"]
@@ -87,17 +87,13 @@ def influence(comparison: Comparison) -> tuple[float, tuple[np.ndarray, ...]]:
         One array (n,) for paired rows or a known target, two, (n,) and (m,), for independent
         samples. Each is centred: the derivative with respect to the weight of a row, times n.
     """
-    xp = namespace(comparison.moving)
-    order = xp.argsort(comparison.moving, axis=-1, stable=False)
-    moving = xp.take_along_axis(comparison.moving, order, axis=-1)
-    if comparison.known is not None and comparison.known_untrimmed is not None:
-        estimate = root_distance(moving, comparison.known)
+    moving, order = comparison.moving
+    estimate = comparison.distance
+    if comparison.fixed is None:
         # Untrimmed cells, because a jump at the trim itself also needs the cell outside it.
-        partners = comparison.known_untrimmed.partners
+        partners = comparison.side(0.0).partners
         return estimate, (_rows(_potentials(moving, partners, comparison.trim), order),)
-    fixed_order = xp.argsort(comparison.fixed, axis=-1, stable=False)
-    fixed = xp.take_along_axis(comparison.fixed, fixed_order, axis=-1)
-    estimate = root_distance(moving, comparison.trimmed_side(fixed))
+    fixed, fixed_order = comparison.fixed
     f = _rows(_potentials(moving, fixed, comparison.trim), order)
     g = _rows(_potentials(fixed, moving, comparison.trim), fixed_order)
     return estimate, ((f + g,) if comparison.pairing is Pairing.PAIRED else (f, g))

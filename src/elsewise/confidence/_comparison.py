@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from elsewise._arrays import Array, asarray_like, namespace
 from elsewise.errors import InvalidInput
-from elsewise.transport import Reference, reference, sorted_squared_distances
+from elsewise.transport import Ranked, Reference, rank, reference, sorted_squared_distances
 
 __all__ = ["Comparison", "Pairing"]
 
@@ -31,10 +31,10 @@ class Comparison:
     Built by `paired`, `independent` or `known_target`.
     """
 
-    moving: Array
-    """Array (N, n): projections of the moved rows, in row order; N = 1 for one output column."""
-    fixed: Array | None
-    """Array (N, m) in row order; None for a known distribution."""
+    moving: Ranked
+    """Projections (N, n) of the moved rows, sorted; N = 1 for one output column."""
+    fixed: Ranked | None
+    """Projections (N, m) of a sample, sorted; None for a known distribution."""
     known: Reference | None
     """A known distribution as n rows see it, trimmed; None for a sample."""
     known_untrimmed: Reference | None
@@ -100,7 +100,7 @@ class Comparison:
                     fix="cut the distribution into as many cells as there are rows",
                 )
         return cls(
-            moving=moving,
+            moving=rank(moving),
             fixed=None,
             known=_like(known, moving),
             known_untrimmed=_like(known_untrimmed, moving),
@@ -109,19 +109,28 @@ class Comparison:
         )
 
     @property
+    def shape(self) -> tuple[int, int]:
+        """Number of directions and of moving rows, (N, n)."""
+        directions, rows = self.moving.sorted.shape
+        return directions, rows
+
+    @property
     def distance(self) -> float:
         """The trimmed distance of the samples, root scale."""
-        return root_distance(_sorted(self.moving), self.trimmed_side(_sorted(self.fixed)))
+        return root_distance(self.moving.sorted, self.side(self.trim))
 
     @property
     def untrimmed_distance(self) -> float:
         """The distance of the samples without trimming, root scale."""
-        side = self.known_untrimmed or reference(_sorted(self.fixed), self.moving.shape[-1])
-        return root_distance(_sorted(self.moving), side)
+        return root_distance(self.moving.sorted, self.side(0.0))
 
-    def trimmed_side(self, fixed_sorted: Array | None) -> Reference:
-        """Return the fixed side as the moving rows see it, from its sorted sample if it has one."""
-        return self.known or reference(fixed_sorted, self.moving.shape[-1], self.trim)
+    def side(self, trim: float) -> Reference:
+        """Return the fixed side as the moving rows see it, trimmed or (with 0) not."""
+        if self.fixed is not None:
+            return reference(self.fixed.sorted, self.shape[1], trim)
+        known = self.known if trim else self.known_untrimmed
+        assert known is not None  # a side is either a sample or known
+        return known
 
 
 def root_distance(moving_sorted: Array, side: Reference) -> float:
@@ -141,7 +150,12 @@ def _samples(moving: Array, fixed: Array, trim: float, pairing: Pairing) -> Comp
             fix="project both sides on the same directions",
         )
     return Comparison(
-        moving=moving, fixed=fixed, known=None, known_untrimmed=None, trim=trim, pairing=pairing
+        moving=rank(moving),
+        fixed=rank(fixed),
+        known=None,
+        known_untrimmed=None,
+        trim=trim,
+        pairing=pairing,
     )
 
 
@@ -168,7 +182,3 @@ def _like(side: Reference, moving: Array) -> Reference:
         weights=asarray_like(side.weights, moving),
         spread=asarray_like(side.spread, moving),
     )
-
-
-def _sorted(array: Array | None) -> Array | None:
-    return None if array is None else namespace(array).sort(array, axis=-1)

@@ -129,7 +129,7 @@ def dkw_limit(
     >>> round(dkw_limit(comparison, (0.0, 1.0)).upper(0.95), 2)
     0.39
     """
-    moving = np.sort(to_numpy(comparison.moving), axis=-1)
+    moving = to_numpy(comparison.moving.sorted)
     directions, n = moving.shape
     ends = _ends(support, directions)
     refine = max(4, -(-CELLS // n))
@@ -139,13 +139,14 @@ def dkw_limit(
     cells = np.flatnonzero(weights > 1e-12)
     samples = [_sample(moving, ends)]
     partners, spread, sides = np.empty((directions, 0)), np.zeros(directions), 4
-    if comparison.known is not None:
-        partners = to_numpy(comparison.known.partners)[:, cells // refine]
-        spread = to_numpy(comparison.known.spread)
+    if comparison.fixed is None:
+        side = comparison.side(comparison.trim)
+        partners = to_numpy(side.partners)[:, cells // refine]
+        spread = to_numpy(side.spread)
         at_an_end = any(np.all(partners == end) for end in ends)
         sides = 1 if at_an_end and np.all(spread == 0.0) else 2
     else:
-        samples.append(_sample(np.sort(to_numpy(comparison.fixed), axis=-1), ends))
+        samples.append(_sample(to_numpy(comparison.fixed.sorted), ends))
     return _DKWLimit(
         estimate=comparison.distance,
         samples=tuple(samples),

@@ -57,6 +57,13 @@ class Outputs(Protocol):
     def place(self, codes: np.ndarray) -> Array:
         """Return codes (n, p) in the array library and on the device this model works with."""
 
+    def precise(self, probe: np.ndarray) -> Outputs:
+        """Return the model computed in double precision where it can be, for the search.
+
+        In single precision a row's output changes in its last bits with the batch it comes in,
+        and a long search would carry that on to its choices.
+        """
+
     def values(self, codes: Array) -> Array:
         """Return the outputs (n, K) of codes (n, p)."""
 

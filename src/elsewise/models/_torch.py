@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from elsewise._arrays import Array
-from elsewise.errors import InvalidInput
+from elsewise.errors import InvalidInput, ModelError
 from elsewise.models._outputs import (
     check_shape,
     model_raised,
@@ -152,6 +152,19 @@ class TorchOutputs:
         import torch
 
         return torch.as_tensor(codes, device=self.movable.device)
+
+    def precise(self, probe: np.ndarray) -> TorchOutputs:
+        """Return a copy in double precision, if the module is on the CPU and works in it."""
+        import torch
+
+        if self.movable.device.type != "cpu" or self.dtype in (None, torch.float64):
+            return self
+        try:
+            twin = replace(self, module=copy.deepcopy(self.module).double(), dtype=torch.float64)
+            same = np.allclose(twin.values(probe), self.values(probe), rtol=1e-3, atol=1e-4)
+        except (ModelError, RuntimeError, TypeError):
+            return self
+        return twin if same else self
 
     def values(self, codes: Array) -> Array:
         """Return the outputs (n, K) of codes (n, p)."""

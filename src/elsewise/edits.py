@@ -1,0 +1,219 @@
+"""Proposals for any model: small edits of a row, drawn once and offered to every row.
+
+An edit says, column by column, where a cell's new value comes from: a given value, a shift, the
+row's anchor, its factual value, or a donor (the background row that would serve it best). The fit
+draws edits where they have helped before and records them, so that replaying them on new rows needs
+no randomness and no other rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from elsewise._arrays import Array, asarray_like, namespace, to_numpy
+from elsewise.features import Kind
+from elsewise.proposals import Aim, cross_squares
+
+if TYPE_CHECKING:
+    from elsewise.features import Embedding, Schema
+
+__all__ = ["Edits", "Luck", "Unit", "apply_edits", "draw_edits", "learn", "units"]
+
+DONORS = 64
+"""Background rows offered as donors in one iteration."""
+SHIFT_SCALES = (0.1, 0.3, 1.0)
+"""Sizes of shifts, in standard deviations of the feature."""
+EXPLORE = 0.3
+"""Share of edits drawn without regard to past success."""
+
+
+class Source(IntEnum):
+    """Where a cell's new value comes from."""
+
+    KEEP = 0
+    VALUE = 1
+    SHIFT = 2
+    ANCHOR = 3
+    FACTUAL = 4
+    DONOR = 5
+
+
+class Unit(NamedTuple):
+    """Columns that move together: a number, a category, or a one-hot group."""
+
+    columns: tuple[int, ...]
+    settings: np.ndarray | None
+    """ndarray (L, len(columns)): the values it can take; None for a number."""
+    scale: float
+    """Standard deviation of a number."""
+
+
+def units(schema: Schema) -> tuple[Unit, ...]:
+    """List what may move, one unit per number, category or one-hot group."""
+    found: list[Unit] = []
+    groups: dict[str, list[int]] = {}
+    for j, feature in enumerate(schema.features):
+        if not feature.free:
+            continue
+        if feature.group is not None:
+            groups.setdefault(feature.group, []).append(j)
+        elif feature.kind is Kind.CATEGORY:
+            allowed = feature.levels if feature.allowed is None else feature.allowed
+            codes = [float(feature.levels.index(level)) for level in allowed]
+            found.append(Unit((j,), np.array(codes)[:, None], 1.0))
+        else:
+            found.append(Unit((j,), None, feature.scale))
+    for columns in groups.values():
+        found.append(Unit(tuple(columns), np.eye(len(columns)), 1.0))
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edits:
+    """The edits of one iteration, as recorded."""
+
+    sources: Array
+    """int (C, p): a `Source` per edit and column."""
+    values: Array
+    """(C, p): the value or the shift, where the source asks for one."""
+    donors: Array
+    """(D, p): codes of the donors."""
+    donor_outputs: Array
+    """(D, K): the model's outputs on the donors."""
+
+    def like(self, reference: Array) -> Edits:
+        """The edits in the library and on the device of ``reference``."""
+        return Edits(
+            sources=asarray_like(self.sources, reference),
+            values=asarray_like(self.values, reference),
+            donors=asarray_like(self.donors, reference),
+            donor_outputs=asarray_like(self.donor_outputs, reference),
+        )
+
+
+class Luck(NamedTuple):
+    """What helped so far: a running mean of the improvement per source and per unit."""
+
+    sources: np.ndarray
+    """ndarray (6,)."""
+    units: np.ndarray
+    """ndarray (U,)."""
+
+    @classmethod
+    def none(cls, count: int) -> Luck:
+        """No experience yet."""
+        return cls(np.zeros(len(Source)), np.zeros(count))
+
+
+def draw_edits(
+    moving: Sequence[Unit],
+    background: np.ndarray,
+    background_outputs: np.ndarray,
+    luck: Luck,
+    count: int,
+    rng: np.random.Generator,
+) -> Edits:
+    """Draw ``count`` edits: one or two units each, more for donors.
+
+    Parameters
+    ----------
+    moving
+        What may move.
+    background, background_outputs
+        ndarrays (m, p) and (m, K): where observed values and donors come from.
+    luck
+        Past success; a share of the edits ignores it.
+    """
+    p = background.shape[1]
+    kinds = np.array([Source.VALUE, Source.SHIFT, Source.ANCHOR, Source.FACTUAL, Source.DONOR])
+    source_odds = _odds(luck.sources[kinds])
+    unit_odds = _odds(luck.units)
+    sources = np.zeros((count, p), dtype=np.int64)
+    values = np.zeros((count, p))
+    for c in range(count):
+        kind = Source(rng.choice(kinds, p=source_odds))
+        size = 1 + int(rng.random() < 0.35)
+        if kind is Source.DONOR:
+            size = int(rng.integers(1, len(moving) + 1))
+        size = min(size, len(moving))
+        for u in rng.choice(len(moving), size=size, replace=False, p=unit_odds):
+            _edit(sources[c], values[c], moving[u], kind, background, rng)
+    chosen = rng.choice(len(background), size=min(DONORS, len(background)), replace=False)
+    return Edits(
+        sources=sources,
+        values=values,
+        donors=background[chosen],
+        donor_outputs=background_outputs[chosen],
+    )
+
+
+def _edit(
+    sources: np.ndarray,
+    values: np.ndarray,
+    unit: Unit,
+    kind: Source,
+    background: np.ndarray,
+    rng: np.random.Generator,
+) -> None:
+    """Write one unit's part of an edit."""
+    columns = list(unit.columns)
+    if unit.settings is not None and kind in (Source.SHIFT, Source.ANCHOR):
+        kind = Source.VALUE
+    sources[columns] = kind
+    if kind is Source.SHIFT:
+        values[columns] = unit.scale * rng.choice(SHIFT_SCALES) * rng.standard_normal()
+    elif kind is Source.VALUE and unit.settings is not None:
+        values[columns] = unit.settings[rng.integers(len(unit.settings))]
+    elif kind is Source.VALUE:
+        observed = background[rng.integers(len(background)), columns]
+        sources[columns] = Source.KEEP if np.isnan(observed).any() else kind
+        values[columns] = np.nan_to_num(observed)
+
+
+def _odds(luck: np.ndarray) -> np.ndarray:
+    """Probabilities that mix past success with exploration."""
+    even = np.full(luck.size, 1.0 / luck.size)
+    total = luck.sum()
+    return even if total <= 0 else EXPLORE * even + (1.0 - EXPLORE) * luck / total
+
+
+def apply_edits(
+    edits: Edits, embedding: Embedding, aim: Aim, codes: Array, factual: Array, embedded: Array
+) -> Array:
+    """Return the edited rows (C, n, p), before they are made legal."""
+    xp = namespace(codes)
+    sources = edits.sources[:, None, :]
+    anchor = embedding.push(codes, aim.anchor - embedded)
+    donor = xp.take(edits.donors, _best_donors(edits, embedding, aim), axis=0)
+    moved = xp.where(sources == Source.VALUE, edits.values[:, None, :], codes[None, :, :])
+    moved = xp.where(sources == Source.SHIFT, codes + edits.values[:, None, :], moved)
+    moved = xp.where(sources == Source.ANCHOR, anchor, moved)
+    moved = xp.where(sources == Source.FACTUAL, factual, moved)
+    return xp.where(sources == Source.DONOR, donor, moved)
+
+
+def _best_donors(edits: Edits, embedding: Embedding, aim: Aim) -> Array:
+    """Index (n,) of the donor with the smallest q_i for each row."""
+    xp = namespace(aim.anchor)
+    d, k = aim.anchor.shape[-1], aim.wanted.shape[-1]
+    inputs = cross_squares(aim.anchor, embedding.embed(edits.donors))
+    outputs = cross_squares(aim.wanted, edits.donor_outputs)
+    costs = (1.0 - aim.eta) / d * inputs + aim.eta / k * outputs
+    return xp.argmin(costs, axis=-1)
+
+
+def learn(luck: Luck, edits: Edits, moving: Sequence[Unit], gains: np.ndarray) -> Luck:
+    """Update past success with the mean gain (C,) each edit brought to the rows that took it."""
+    sources, helped = np.zeros(len(Source)), np.zeros(len(moving))
+    table = to_numpy(edits.sources)
+    for unit_index, unit in enumerate(moving):
+        used = table[:, unit.columns[0]]
+        helped[unit_index] = gains[used != Source.KEEP].sum()
+        sources += np.bincount(used, gains, minlength=len(Source)) * (used != Source.KEEP).any()
+    sources[Source.KEEP] = 0.0
+    return Luck(0.7 * luck.sources + sources, 0.7 * luck.units + helped)
