@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -179,7 +178,7 @@ class Explanation:
         """
         target, outputs = self.problem.target, self.outputs
         if isinstance(target, Sample):
-            wanted = target.values
+            wanted = target.values  # noqa: PD011
         elif isinstance(target, Derived | Constant):
             wanted = to_numpy(target.of(self.factual_outputs))
         else:
@@ -243,7 +242,7 @@ def _numeric_shift(before: np.ndarray, after: np.ndarray) -> dict[str, float]:
     return means | dict(zip(names, shifts.tolist(), strict=True))
 
 
-def _with_shares(table: list[dict[Hashable, Any]]) -> pd.DataFrame:
+def _with_shares(table: list[dict[str, Any]]) -> pd.DataFrame:
     frame = pd.DataFrame(table)
     total = float(frame["squared"].sum())
     squared = frame.pop("squared")

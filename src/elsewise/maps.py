@@ -1,9 +1,10 @@
 """The fit is a recording; the map replays it on any row.
 
-One iteration is a row-wise function once its monotone maps are known: per direction from the current
-projection to the factual quantile, for outputs from the current output to the target quantile. A
-``Step`` holds those tables and eta; a ``Map`` is the sequence of steps. The fit itself moves its rows
-by applying the step it just recorded, so replaying the map on the fit's rows gives the fit.
+One iteration is a row-wise function once its monotone maps are known: per direction from the
+current projection to the factual quantile, for outputs from the current output to the target
+quantile. A ``Step`` holds those tables, the edits and eta; a ``Map`` is the sequence of steps. The
+fit itself moves its rows by applying the step it just recorded, so replaying the map on the fit's
+rows gives the fit.
 """
 
 from __future__ import annotations

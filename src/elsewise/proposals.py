@@ -4,8 +4,8 @@ With the plans fixed, the objective falls apart into one small problem per row,
 
     q_i(x) = (1 - eta) |phi(x) - c_i|^2 / d  +  eta |b(x) - s_i|^2 / K,
 
-with the anchor c_i (where the input plan sends the row) and the wanted output s_i. A source proposes
-steps for all rows at once; what a row is offered depends on its own values only.
+with the anchor c_i (where the input plan sends the row) and the wanted output s_i. A source
+proposes steps for all rows at once; what a row is offered depends on its own values only.
 """
 
 from __future__ import annotations

@@ -8,21 +8,21 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import os
 import shutil
 import tempfile
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 import elsewise
 from elsewise import targets
 from elsewise._arrays import Array, to_numpy
 from elsewise.balance import IntervalNarrowing, SetShrinking
 from elsewise.certificate import Certificate, Evidence, Kind
+from elsewise.edits import Edits
 from elsewise.errors import InvalidInput, SavedRunError
 from elsewise.explanation import Explanation, Status
 from elsewise.features import Encoder, pack_index, unpack_index
@@ -51,7 +51,7 @@ def save(explanation: Explanation, folder: str | Path) -> Path:
     fresh = Path(tempfile.mkdtemp(prefix=f".{place.name}-", dir=place.parent))
     try:
         (fresh / RECORD).write_text(record, encoding="utf-8")
-        np.savez_compressed(fresh / ARRAYS, **arrays)
+        np.savez_compressed(fresh / ARRAYS, allow_pickle=False, **arrays)
         fresh.chmod(0o755)
         _swap(fresh, place)
     except BaseException:
@@ -77,14 +77,14 @@ def _check_place(place: Path) -> None:
 def _swap(fresh: Path, place: Path) -> None:
     """Put ``fresh`` in its place; an earlier run is moved aside first and removed last."""
     if not place.exists():
-        os.replace(fresh, place)
+        fresh.replace(place)
         return
     aside = Path(tempfile.mkdtemp(prefix=f".{place.name}-old-", dir=place.parent))
-    os.replace(place, aside)
+    place.replace(aside)
     try:
-        os.replace(fresh, place)
+        fresh.replace(place)
     except BaseException:
-        os.replace(aside, place)
+        aside.replace(place)
         raise
     shutil.rmtree(aside, ignore_errors=True)
 
@@ -185,21 +185,27 @@ def _arrays(explanation: Explanation) -> dict[str, np.ndarray]:
         "factual_outputs": explanation.factual_outputs,
         "etas": np.array([step.eta for step in steps]),
     }
-    if steps:
-        arrays["directions"] = to_numpy(steps[0].directions)
-        arrays["output_directions"] = to_numpy(steps[0].output_directions)
-        arrays |= _stack("anchors", [step.anchors for step in steps])
-        wanted = [step.wanted for step in steps if step.wanted is not None]
-        if wanted:
-            arrays |= _stack("wanted", wanted)
+    for name, values in _tables(steps).items():
+        if values and values[0] is not None:
+            arrays[name] = np.stack([to_numpy(value) for value in values])
     return arrays
 
 
-def _stack(name: str, tables: list[MonotoneMaps]) -> dict[str, np.ndarray]:
-    return {
-        f"{name}_knots": np.stack([to_numpy(table.knots) for table in tables]),
-        f"{name}_displacements": np.stack([to_numpy(table.displacements) for table in tables]),
+def _tables(steps: tuple[Step, ...]) -> dict[str, list[Array]]:
+    """Every array of the steps by its name in the file; None where a step has none."""
+    readers: dict[str, Callable[[Step], Array]] = {
+        "directions": lambda step: step.directions,
+        "output_directions": lambda step: step.output_directions,
+        "anchor_knots": lambda step: step.anchors.knots,
+        "anchor_displacements": lambda step: step.anchors.displacements,
+        "wanted_knots": lambda step: step.wanted and step.wanted.knots,
+        "wanted_displacements": lambda step: step.wanted and step.wanted.displacements,
+        "edit_sources": lambda step: step.edits and step.edits.sources,
+        "edit_values": lambda step: step.edits and step.edits.values,
+        "edit_donors": lambda step: step.edits and step.edits.donors,
+        "edit_donor_outputs": lambda step: step.edits and step.edits.donor_outputs,
     }
+    return {name: [read(step) for step in steps] for name, read in readers.items()}
 
 
 def _digest(arrays: dict[str, np.ndarray]) -> str:
@@ -262,26 +268,30 @@ def _rebuild(record: dict[str, Any], arrays: dict[str, np.ndarray], model: Any) 
 
 
 def _steps(arrays: dict[str, np.ndarray], outputs: Outputs) -> tuple[Step, ...]:
-    if not arrays["etas"].size:
-        return ()
-    place = outputs.place
-    directions, across = place(arrays["directions"]), place(arrays["output_directions"])
+    def at(name: str, k: int) -> Array:
+        return outputs.place(arrays[name][k])
 
-    def table(name: str, k: int) -> MonotoneMaps | None:
-        if f"{name}_knots" not in arrays:
-            return None
+    def maps(name: str, k: int) -> MonotoneMaps:
         return MonotoneMaps(
-            knots=place(arrays[f"{name}_knots"][k]),
-            displacements=place(arrays[f"{name}_displacements"][k]),
+            knots=at(f"{name}_knots", k), displacements=at(f"{name}_displacements", k)
+        )
+
+    def edits(k: int) -> Edits:
+        return Edits(
+            sources=at("edit_sources", k),
+            values=at("edit_values", k),
+            donors=at("edit_donors", k),
+            donor_outputs=at("edit_donor_outputs", k),
         )
 
     return tuple(
         Step(
             eta=float(eta),
-            directions=directions,
-            anchors=table("anchors", k),  # type: ignore[arg-type]
-            output_directions=across,
-            wanted=table("wanted", k),
+            directions=at("directions", k),
+            anchors=maps("anchor", k),
+            output_directions=at("output_directions", k),
+            wanted=maps("wanted", k) if "wanted_knots" in arrays else None,
+            edits=edits(k) if "edit_sources" in arrays else None,
         )
         for k, eta in enumerate(arrays["etas"])
     )

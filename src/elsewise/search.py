@@ -36,6 +36,8 @@ RESOLUTION = 0.01
 KICK_LOGIT = 3.0
 """Weight of the outputs in the first iterations of every run at a fixed eta."""
 KICK_ITERATIONS = 8
+RELAX_ITERATIONS = 10
+"""Iterations at each eta of a search, which starts where a larger eta came to rest."""
 SWEEP_LOGITS = tuple(float(logit) for logit in range(-4, 6))
 
 
@@ -166,10 +168,8 @@ def _one(
     weight: float | None = 0.0
     while weight is not None and time.perf_counter() < deadline:
         logit = side.sign * weight
-        state = _above(probes, side, logit, kicked)
-        for state in _at(problem, settings, state, logit, deadline):
-            yield state
-        probes[weight] = state
+        start = _above(probes, side, logit, kicked)
+        probes[weight] = yield from _rest(problem, settings, start, logit, deadline)
         weight = _next_weight(probes, side, aim)
         while weight is None and (chosen := _least(probes, side, aim)) is not None:
             evidence = side.certified(chosen)
@@ -235,8 +235,7 @@ def _none(
     state = yield from _kick(problem, settings, first, deadline)
     ends: list[State] = []
     for logit in reversed(SWEEP_LOGITS):
-        for state in _at(problem, settings, state, logit, deadline):
-            yield state
+        state = yield from _rest(problem, settings, state, logit, deadline)
         ends.append(state)
         if time.perf_counter() >= deadline:
             break
@@ -269,8 +268,7 @@ def sweep(
     """Yield the iterate at which each fixed eta = logistic(logit) comes to rest, largest first."""
     state, _ = _finish(_kick(problem, settings, init(problem, settings), math.inf))
     for logit in sorted(logits, reverse=True):
-        for state in _at(problem, settings, state, logit, math.inf):
-            pass
+        state, _ = _finish(_rest(problem, settings, state, logit, math.inf))
         yield state
 
 
@@ -282,19 +280,24 @@ def _kick(
     Relaxing from there towards the inputs ends in far better minima than starting at x' does:
     on HELOC's network the same output limit costs a third less input distance.
     """
-    few = replace(settings, iterations=KICK_ITERATIONS)
-    state = first
-    for state in _at(problem, few, first, KICK_LOGIT, deadline):
+    return (yield from _rest(problem, settings, first, KICK_LOGIT, deadline, KICK_ITERATIONS))
+
+
+def _rest(
+    problem: Problem,
+    settings: Settings,
+    start: State,
+    logit: float,
+    deadline: float,
+    iterations: int = RELAX_ITERATIONS,
+) -> Generator[State, None, State]:
+    """Run from a state at eta = logistic(logit); returns where it ends."""
+    fixed = Fixed(eta=1.0 / (1.0 + math.exp(-logit)))
+    few = replace(settings, iterations=min(iterations, settings.iterations))
+    state = start
+    for state in run(problem, replace(start, balance=fixed), few, deadline):
         yield state
     return state
-
-
-def _at(
-    problem: Problem, settings: Settings, start: State, logit: float, deadline: float
-) -> Iterator[State]:
-    """Run from a state at eta = logistic(logit)."""
-    eta = 1.0 / (1.0 + math.exp(-logit))
-    return run(problem, replace(start, balance=Fixed(eta=eta)), settings, deadline)
 
 
 def _finish(search: Generator[State, None, T]) -> tuple[T, list[State]]:

@@ -1,7 +1,7 @@
 """The paper's Algorithm 1 as pure functions: init, step, iterate.
 
-A ``State`` is complete: the rows, their outputs, their limits and the steps that led there. The rows
-that are returned are the rows whose limits were computed.
+A ``State`` is complete: the rows, their outputs, their limits and the steps that led there. The
+rows that are returned are the rows whose limits were computed.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -57,7 +57,7 @@ class Settings:
     """"proposals" (propose legal rows, keep the best) or "gradient" (the paper's own step)."""
     balance: Balance = field(default_factory=IntervalNarrowing)
     """How eta is chosen when both limits are given."""
-    iterations: int = 30
+    iterations: int = 60
     """At most this many iterations for one choice of eta, or in all when both limits are given."""
     epsilon: float = 0.02
     """Stop when rows move less than this (root mean square, in standard deviations of a row)."""
@@ -73,7 +73,7 @@ class Settings:
     """Noise added to the start; None: 0.01 for the gradient step, none for proposals."""
     rho: float = 1.0
     """Share of the transported anchor; the rest is the factual row."""
-    smoothing: float = 0.5
+    smoothing: float = 1.0
     """Window of the recorded maps in units of sqrt(n) ranks; 0 records every pair."""
     redraw: bool = True
     """Draw new directions at every iteration, so that none is over-fitted; False: the paper's."""
