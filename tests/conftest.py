@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import hypothesis
 import pytest
 
 import paper
+
+# The same examples at every run, and no stopwatch on a single one.
+hypothesis.settings.register_profile("elsewise", derandomize=True, deadline=None)
+hypothesis.settings.load_profile("elsewise")
 
 
 @pytest.fixture(scope="session")

@@ -129,50 +129,48 @@ def draw_edits(
     luck
         Past success; a share of the edits ignores it.
     """
-    p = background.shape[1]
     kinds = np.array([Source.VALUE, Source.SHIFT, Source.ANCHOR, Source.FACTUAL, Source.DONOR])
-    source_odds = _odds(luck.sources[kinds])
-    unit_odds = _odds(luck.units)
-    sources = np.zeros((count, p), dtype=np.int64)
-    values = np.zeros((count, p))
-    for c in range(count):
-        kind = Source(rng.choice(kinds, p=source_odds))
-        size = 1 + int(rng.random() < 0.35)
-        if kind is Source.DONOR:
-            size = int(rng.integers(1, len(moving) + 1))
-        size = min(size, len(moving))
-        for u in rng.choice(len(moving), size=size, replace=False, p=unit_odds):
-            _edit(sources[c], values[c], moving[u], kind, background, rng)
-    chosen = rng.choice(len(background), size=min(DONORS, len(background)), replace=False)
+    kind = rng.choice(kinds, size=count, p=_odds(luck.sources[kinds]))
+    # The units with the largest keys: drawing without replacement at the given odds.
+    keys = np.log(_odds(luck.units)) + rng.gumbel(size=(count, len(moving)))
+    rank = np.argsort(np.argsort(-keys, axis=1), axis=1)
+    chosen = rank < _sizes(kind, len(moving), rng)[:, None]
+    sources = np.zeros((count, background.shape[1]), dtype=np.int64)
+    values = np.zeros(sources.shape)
+    for u, unit in enumerate(moving):
+        own, new = _unit_edits(unit, kind, background, rng)
+        columns = list(unit.columns)
+        sources[:, columns] = np.where(chosen[:, u], own, Source.KEEP)[:, None]
+        values[:, columns] = np.where(chosen[:, u, None], new, 0.0)
+    donors = rng.choice(len(background), size=min(DONORS, len(background)), replace=False)
     return Edits(
         sources=sources,
         values=values,
-        donors=background[chosen],
-        donor_outputs=background_outputs[chosen],
+        donors=background[donors],
+        donor_outputs=background_outputs[donors],
     )
 
 
-def _edit(
-    sources: np.ndarray,
-    values: np.ndarray,
-    unit: Unit,
-    kind: Source,
-    background: np.ndarray,
-    rng: np.random.Generator,
-) -> None:
-    """Write one unit's part of an edit."""
-    columns = list(unit.columns)
-    if unit.settings is not None and kind in (Source.SHIFT, Source.ANCHOR):
-        kind = Source.VALUE
-    sources[columns] = kind
-    if kind is Source.SHIFT:
-        values[columns] = unit.scale * rng.choice(SHIFT_SCALES) * rng.standard_normal()
-    elif kind is Source.VALUE and unit.settings is not None:
-        values[columns] = unit.settings[rng.integers(len(unit.settings))]
-    elif kind is Source.VALUE:
-        observed = background[rng.integers(len(background)), columns]
-        sources[columns] = Source.KEEP if np.isnan(observed).any() else kind
-        values[columns] = np.nan_to_num(observed)
+def _sizes(kind: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
+    """How many units each edit changes: new values one or two, what exists already 1, 2, 4, ..."""
+    few = 1 + (rng.random(kind.size) < 0.35)
+    many = 2 ** rng.integers(0, count.bit_length() + 1, size=kind.size)
+    return np.where((kind == Source.VALUE) | (kind == Source.SHIFT), few, many)
+
+
+def _unit_edits(
+    unit: Unit, kind: np.ndarray, background: np.ndarray, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """One unit's source (C,) and value (C, columns) in every edit, should it be chosen."""
+    if unit.settings is not None:
+        levels = unit.settings[rng.integers(len(unit.settings), size=kind.size)]
+        moves = (kind == Source.SHIFT) | (kind == Source.ANCHOR)
+        return np.where(moves, Source.VALUE, kind), levels
+    shift = unit.scale * rng.choice(SHIFT_SCALES, kind.size) * rng.standard_normal(kind.size)
+    observed = background[rng.integers(len(background), size=kind.size), unit.columns[0]]
+    missing = (kind == Source.VALUE) & np.isnan(observed)
+    value = np.where(kind == Source.SHIFT, shift, np.nan_to_num(observed))
+    return np.where(missing, Source.KEEP, kind), value[:, None]
 
 
 def _odds(luck: np.ndarray) -> np.ndarray:

@@ -7,12 +7,14 @@
     ├── ModelError (RuntimeError)      the user's model raised or returned something unusable
     ├── NotFeasible (RuntimeError)     the limits could not be met (``raise_for_status``)
     ├── SavedRunError (RuntimeError)   a saved run is missing, damaged, of another version or model
+    ├── DataError (RuntimeError)       a dataset's file cannot be had, or is not the pinned one
     └── MissingExtra (ImportError)     an optional package is needed; the message has the command
 """
 
 from __future__ import annotations
 
 __all__ = [
+    "DataError",
     "ElsewiseError",
     "InvalidInput",
     "MissingExtra",
@@ -66,6 +68,10 @@ class NotFeasible(ElsewiseError, RuntimeError):
 
 class SavedRunError(ElsewiseError, RuntimeError):
     """A saved run cannot be loaded: missing, damaged, another version, or another model."""
+
+
+class DataError(ElsewiseError, RuntimeError):
+    """The file behind a dataset cannot be had, or its bytes are not the pinned ones."""
 
 
 class MissingExtra(ElsewiseError, ImportError):

@@ -19,7 +19,16 @@ import numpy as np
 from elsewise._arrays import Array, asarray_like, namespace
 from elsewise.edits import Edits, apply_edits
 from elsewise.problem import Population, Problem, populate
-from elsewise.proposals import Aim, View, descent_step, row_costs, row_noise, smooth_steps
+from elsewise.proposals import (
+    Aim,
+    View,
+    descent_step,
+    input_costs,
+    output_costs,
+    row_costs,
+    row_noise,
+    smooth_steps,
+)
 from elsewise.transport import MonotoneMaps, project
 
 __all__ = ["Map", "Motion", "Rows", "Step", "aim_at", "apply_map", "move", "replay", "start"]
@@ -80,9 +89,7 @@ def start(problem: Problem, motion: Motion, population: Population) -> Rows:
         return Rows(population.codes, population.outputs)
     noise = row_noise(population.codes, problem.seed, problem.embedding.size)
     shift = motion.noise * asarray_like(noise, population.embedded)
-    moved = _legal(
-        problem, population, population.codes, _stepped(problem, population.codes, [shift])
-    )[0, ...]
+    moved = _legal(population, _stepped(problem, population.codes, [shift]))[0, ...]
     return Rows(moved, problem.precise.values(moved))
 
 
@@ -130,54 +137,92 @@ def move(
     embedded: Array,
 ) -> Moved:
     """Lines 8 and 9 of Algorithm 1: every row takes its step."""
-    xp = namespace(rows.codes)
     aim = aim_at(step, motion, population, embedded, rows.outputs)
-    n = rows.codes.shape[0]
     if motion.gradient:
-        moved = _stepped(
-            problem, rows.codes, [descent_step(aim, _view(problem, rows, embedded), motion.tau)]
-        )
-    else:
-        offers = []
-        if step.edits is not None:
-            offers.append(
-                apply_edits(
-                    step.edits, problem.embedding, aim, rows.codes, population.codes, embedded
-                )
-            )
-        if problem.outputs.smooth:
-            view = _view(problem, rows, embedded)
-            offers.append(_stepped(problem, rows.codes, smooth_steps(problem, aim, view)))
-        moved = xp.concat(offers)
-    codes = _legal(problem, population, rows.codes, moved)
-    outputs = _evaluated(problem, rows, codes)
-    count = codes.shape[0]
-    after = xp.reshape(problem.embedding.embed(xp.reshape(codes, (count * n, -1))), (count, n, -1))
-    costs = row_costs(aim, after, outputs)
+        return _descend(problem, motion, population, aim, rows, embedded)
+    offers = _offers(problem, population, step, aim, rows, embedded)
+    return _keep_best(problem, population, aim, rows, embedded, offers)
+
+
+def _descend(
+    problem: Problem,
+    motion: Motion,
+    population: Population,
+    aim: Aim,
+    rows: Rows,
+    embedded: Array,
+) -> Moved:
+    """The paper's step: along the negative gradient, whatever it leads to."""
+    xp = namespace(rows.codes)
+    downhill = descent_step(aim, _view(problem, rows, embedded), motion.tau)
+    codes = _legal(population, _stepped(problem, rows.codes, [downhill]))[0, ...]
+    moved = Rows(codes, problem.precise.values(codes))
     before = row_costs(aim, embedded, rows.outputs)
-    if motion.gradient:
-        best = xp.zeros_like(xp.argmin(costs, axis=0))
-        stay = xp.zeros_like(population.pinned)
-    else:
-        if problem.obeys is not None:
-            allowed = problem.obeys(xp.reshape(codes, (count * n, -1)))
-            legal = asarray_like(np.reshape(allowed, (count, n)), costs)
-            costs = xp.where(legal, costs, xp.full_like(costs, np.inf))
-        best = xp.argmin(costs, axis=0)
-        # A tie leaves a row where it is.
-        stay = ~(xp.min(costs, axis=0) < before)
-    places = best * n + asarray_like(np.arange(n), rows.codes)
-    chosen = xp.take(xp.reshape(codes, (count * n, -1)), places, axis=0)
-    answers = xp.take(xp.reshape(outputs, (count * n, -1)), places, axis=0)
-    settled = Rows(
-        xp.where(stay[:, None], rows.codes, chosen), xp.where(stay[:, None], rows.outputs, answers)
+    after = row_costs(aim, problem.embedding.embed(codes), moved.outputs)
+    return Moved(moved, xp.ones_like(xp.argsort(before)), xp.stack([before, after]))
+
+
+def _offers(
+    problem: Problem, population: Population, step: Step, aim: Aim, rows: Rows, embedded: Array
+) -> Array:
+    """Legal proposals (C, n, p) for every row, edits first."""
+    xp = namespace(rows.codes)
+    offers = []
+    if step.edits is not None:
+        factual = population.codes
+        offers.append(
+            apply_edits(step.edits, problem.embedding, aim, rows.codes, factual, embedded)
+        )
+    if problem.precise.smooth:
+        view = _view(problem, rows, embedded)
+        offers.append(_stepped(problem, rows.codes, smooth_steps(problem, aim, view)))
+    return _legal(population, xp.concat(offers))
+
+
+def _keep_best(
+    problem: Problem,
+    population: Population,
+    aim: Aim,
+    rows: Rows,
+    embedded: Array,
+    offers: Array,
+) -> Moved:
+    """Each row keeps its cheapest proposal, or stays; the model sees what could be cheaper."""
+    xp = namespace(rows.codes)
+    count, n, p = offers.shape
+    flat = xp.reshape(offers, (count * n, p))
+    before = row_costs(aim, embedded, rows.outputs)
+    places = xp.reshape(problem.embedding.embed(flat), (count, n, -1))
+    inputs = input_costs(aim, places)
+    # Output costs are never negative: what the inputs alone make too dear need not be evaluated.
+    same = (offers == rows.codes) | (xp.isnan(offers) & xp.isnan(rows.codes))
+    worth = xp.reshape((inputs < before) & ~xp.all(same, axis=-1), (-1,))
+    if problem.obeys is not None and bool(xp.any(worth)):
+        keeps = xp.zeros_like(worth)
+        keeps[worth] = asarray_like(problem.obeys(flat[worth, ...]), worth)
+        worth = keeps
+    if not bool(xp.any(worth)):
+        return Moved(rows, xp.zeros_like(xp.argsort(before)), xp.stack([before, before]))
+    outputs = xp.zeros((count * n, rows.outputs.shape[1]), dtype=rows.outputs.dtype)
+    outputs = asarray_like(outputs, rows.outputs)
+    outputs[worth, ...] = problem.precise.values(flat[worth, ...])
+    missed = output_costs(aim.wanted, aim.eta, xp.reshape(outputs, (count, n, -1)))
+    total = inputs + missed
+    costs = xp.where(xp.reshape(worth, (count, n)), total, xp.full_like(total, np.inf))
+    best = xp.argmin(costs, axis=0)
+    index = best * n + asarray_like(np.arange(n), rows.codes)
+    cheapest = xp.take(xp.reshape(costs, (-1,)), index)
+    better = cheapest < before  # a tie leaves a row where it is
+    moved = Rows(
+        xp.where(better[:, None], xp.take(flat, index, axis=0), rows.codes),
+        xp.where(better[:, None], xp.take(outputs, index, axis=0), rows.outputs),
     )
-    final = xp.where(stay, before, xp.take(xp.reshape(costs, (-1,)), places))
-    taken = xp.where(stay, xp.zeros_like(best), best + 1)
-    return Moved(settled, taken, xp.stack([before, final]))
+    taken = xp.where(better, best + 1, xp.zeros_like(best))
+    return Moved(moved, taken, xp.stack([before, xp.where(better, cheapest, before)]))
 
 
 def _view(problem: Problem, rows: Rows, embedded: Array) -> View:
+    """The rows with the model's slope at them."""
     _, slope = problem.precise.values_and_gradient(rows.codes)
     return View(embedded, rows.outputs, problem.embedding.pull(slope))
 
@@ -190,18 +235,11 @@ def _stepped(problem: Problem, codes: Array, steps: list[Array]) -> Array:
     return xp.reshape(problem.embedding.push(repeated, xp.concat(steps)), shape)
 
 
-def _legal(problem: Problem, population: Population, codes: Array, moved: Array) -> Array:
+def _legal(population: Population, moved: Array) -> Array:
     """Make proposals (C, n, p) legal; pinned rows stay."""
-    xp = namespace(codes)
+    xp = namespace(moved)
     legal = population.legal.legalize(moved)
     return xp.where(population.pinned[:, None], population.codes, legal)
-
-
-def _evaluated(problem: Problem, rows: Rows, codes: Array) -> Array:
-    """The model's outputs (C, n, K) on proposals (C, n, p), in one batch."""
-    xp = namespace(codes)
-    count, n, p = codes.shape
-    return xp.reshape(problem.precise.values(xp.reshape(codes, (count * n, p))), (count, n, -1))
 
 
 def replay(problem: Problem, recorded: Map, codes: Array) -> Iterator[Rows]:

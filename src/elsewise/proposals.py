@@ -25,7 +25,10 @@ __all__ = [
     "cross_squares",
     "descent_step",
     "gauss_newton_steps",
+    "half_gradient",
+    "input_costs",
     "link_steps",
+    "output_costs",
     "row_costs",
     "row_noise",
 ]
@@ -58,6 +61,20 @@ class View(NamedTuple):
     """Array (n, K, d): derivative of the outputs with respect to the embedding."""
 
 
+def input_costs(aim: Aim, embedded: Array) -> Array:
+    """The part of q_i that the inputs bear, up to a constant; leading axes broadcast."""
+    xp = namespace(embedded)
+    away = embedded - aim.anchor
+    return (1.0 - aim.eta) / embedded.shape[-1] * xp.sum(away * away, axis=-1)
+
+
+def output_costs(wanted: Array, eta: float, outputs: Array) -> Array:
+    """The part of q_i that the outputs bear."""
+    xp = namespace(outputs)
+    missed = outputs - wanted
+    return eta / missed.shape[-1] * xp.sum(missed * missed, axis=-1)
+
+
 def row_costs(aim: Aim, embedded: Array, outputs: Array) -> Array:
     """Cost q_i of each row, up to a constant; leading axes broadcast.
 
@@ -67,11 +84,7 @@ def row_costs(aim: Aim, embedded: Array, outputs: Array) -> Array:
     >>> row_costs(aim, np.ones((1, 2)), np.zeros((1, 1)))
     array([1.])
     """
-    xp = namespace(embedded, outputs)
-    away = embedded - aim.anchor
-    missed = outputs - aim.wanted
-    inputs = xp.sum(away * away, axis=-1) / embedded.shape[-1]
-    return (1.0 - aim.eta) * inputs + aim.eta * xp.sum(missed * missed, axis=-1) / missed.shape[-1]
+    return input_costs(aim, embedded) + output_costs(aim.wanted, aim.eta, outputs)
 
 
 def half_gradient(aim: Aim, view: View) -> Array:

@@ -12,12 +12,12 @@ import shutil
 import tempfile
 import zipfile
 from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-import elsewise
 from elsewise import targets
 from elsewise._arrays import Array, to_numpy
 from elsewise.balance import IntervalNarrowing, SetShrinking
@@ -142,7 +142,7 @@ def _record(explanation: Explanation, arrays: dict[str, np.ndarray]) -> dict[str
     balance = settings.balance
     return {
         "format": FORMAT,
-        "elsewise": elsewise.__version__,
+        "elsewise": version("elsewise"),
         "model": problem.outputs.description,
         "outputs": {
             "columns": problem.outputs.columns,

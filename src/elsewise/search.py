@@ -33,11 +33,13 @@ TOLERANCE = 0.01
 """A bisection ends when the bounded limit is within this share under its bound."""
 RESOLUTION = 0.01
 """It also ends when the logits on either side of the bound are this close."""
-KICK_LOGIT = 3.0
-"""Weight of the outputs in the first iterations of every run at a fixed eta."""
+KICK_LOGIT = {True: 3.0, False: 0.0}
+"""Logit of eta in the first iterations of a search, for models with and without a slope."""
 KICK_ITERATIONS = 8
 RELAX_ITERATIONS = 10
 """Iterations at each eta of a search, which starts where a larger eta came to rest."""
+MOST_PROBES = 24
+"""At most this many values of eta are tried."""
 SWEEP_LOGITS = tuple(float(logit) for logit in range(-4, 6))
 
 
@@ -166,22 +168,28 @@ def _one(
     aim = side.bound
     probes: dict[float, State] = {}
     weight: float | None = 0.0
-    while weight is not None and time.perf_counter() < deadline:
+    for _ in range(MOST_PROBES):
+        if weight is None or time.perf_counter() >= deadline:
+            break
         logit = side.sign * weight
         start = _above(probes, side, logit, kicked)
-        probes[weight] = yield from _rest(problem, settings, start, logit, deadline)
+        state = yield from _rest(problem, settings, start, logit, deadline)
+        if side.sign > 0 and side.limit(state) <= aim and _least(probes, side, aim) is None:
+            # Rows that relax from here keep what they gained: what missed on the way up is void.
+            probes = {}
+        probes[weight] = state
         weight = _next_weight(probes, side, aim)
         while weight is None and (chosen := _least(probes, side, aim)) is not None:
             evidence = side.certified(chosen)
             if evidence.met:
-                return Solution(chosen, _outcome(chosen, side))
+                return Solution(chosen, _outcome(chosen))
             # The certificate is stricter than the loop's limit: aim lower by their ratio.
             aim *= (1.0 - 0.1 * TOLERANCE) * side.bound / evidence.upper_limit
             weight = _next_weight(probes, side, aim)
     late = time.perf_counter() >= deadline
     chosen = _least(probes, side, aim)
-    if late and chosen is not None and side.certified(chosen).met:
-        return Solution(chosen, Outcome.OUT_OF_TIME)
+    if chosen is not None and side.certified(chosen).met:
+        return Solution(chosen, Outcome.OUT_OF_TIME if late else _outcome(chosen))
     closest = min([first, *probes.values()], key=side.limit)
     outcome = Outcome.OUT_OF_TIME if late else Outcome.NOT_FEASIBLE
     if all(state.record.inputs == 0 for state in probes.values()):
@@ -189,7 +197,7 @@ def _one(
     return Solution(closest, outcome, side.name, side.certified(closest).upper_limit)
 
 
-def _outcome(chosen: State, side: _Side) -> Outcome:
+def _outcome(chosen: State) -> Outcome:
     return Outcome.NOTHING_MOVES if chosen.record.inputs == 0 else Outcome.CERTIFIED
 
 
@@ -280,7 +288,8 @@ def _kick(
     Relaxing from there towards the inputs ends in far better minima than starting at x' does:
     on HELOC's network the same output limit costs a third less input distance.
     """
-    return (yield from _rest(problem, settings, first, KICK_LOGIT, deadline, KICK_ITERATIONS))
+    logit = KICK_LOGIT[problem.precise.smooth]
+    return (yield from _rest(problem, settings, first, logit, deadline, KICK_ITERATIONS))
 
 
 def _rest(

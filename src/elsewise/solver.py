@@ -77,8 +77,8 @@ class Settings:
     """Window of the recorded maps in units of sqrt(n) ranks; 0 records every pair."""
     redraw: bool = True
     """Draw new directions at every iteration, so that none is over-fitted; False: the paper's."""
-    edits: int = 48
-    """Edits offered to every row at every iteration, where the model has no slope."""
+    edits: int | None = None
+    """Edits offered to every row at every iteration; None: about 50 for 50 rows, 20 for many."""
 
     def __post_init__(self) -> None:
         _check(
@@ -273,12 +273,17 @@ def _drawn_edits(problem: Problem, state: State, iteration: int) -> Edits | None
         return None
     if smooth and all(unit.settings is None for unit in setup.units):
         return None
-    count = setup.settings.edits if not smooth else max(1, setup.settings.edits // 2)
+    count = setup.settings.edits or _edit_count(state.rows.codes.shape[0])
     rng = problem.generator(f"edits {iteration}")
     drawn = draw_edits(
         setup.units, setup.background, setup.background_outputs, state.luck, count, rng
     )
     return drawn.like(state.rows.codes)
+
+
+def _edit_count(rows: int) -> int:
+    """With many rows each edit is tried many times, so fewer are enough to learn what helps."""
+    return 16 + round(32 * min(1.0, math.sqrt(50 / rows)))
 
 
 def _gains(moved: Moved, edits: Edits) -> np.ndarray:

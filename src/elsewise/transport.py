@@ -147,9 +147,10 @@ def segments(n: int, m: int, trim: float = 0.0) -> Segments:
     keep = weights > 0
     x = (middles[keep] * n) // (2 * total)
     y = (middles[keep] * m) // (2 * total)
-    for array in (x, y, weights):
+    pieces = Segments(x, y, weights[keep])
+    for array in pieces:
         array.flags.writeable = False
-    return Segments(x, y, weights[keep])
+    return pieces
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

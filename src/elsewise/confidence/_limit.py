@@ -9,7 +9,14 @@ from typing import Protocol
 
 from elsewise.errors import InvalidInput
 
-__all__ = ["UpperLimit", "attained_level", "checked_level", "largest", "level_on_grid"]
+__all__ = [
+    "UpperLimit",
+    "attained_level",
+    "checked_level",
+    "largest",
+    "level_below",
+    "level_on_grid",
+]
 
 GRID = 2**40
 """Continuous limits are read at multiples of 1 / GRID, far apart for rounding errors, so that
@@ -44,6 +51,11 @@ class UpperLimit(Protocol):
 def level_on_grid(level: float) -> float:
     """Round a level in (0, 1) up to the grid, which keeps a limit on the safe side."""
     return math.ceil(checked_level(level) * GRID) / GRID
+
+
+def level_below(level: float) -> float:
+    """Round a level down to the grid: the largest level of the grid that it attains, or 0."""
+    return math.floor(max(level, 0.0) * GRID) / GRID
 
 
 def checked_level(level: float) -> float:

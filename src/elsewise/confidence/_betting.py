@@ -1,0 +1,223 @@
+"""A limit of a mean by betting, and of a distance by the mean cost of a coupling.
+
+Moving row i from x'_i to x_i is one plan between the two populations, so its mean cost bounds the
+squared distance, trimmed or not. The costs are bounded numbers, and a gambler who bets against
+"their mean is m" at fair odds multiplies the stake by 1/a with probability a at most: a mean that
+made the gambler that rich is rejected, at every number of rows.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from elsewise._arrays import Array, namespace, to_numpy
+from elsewise.confidence._comparison import Comparison, Pairing
+from elsewise.confidence._limit import UpperLimit, checked_level
+from elsewise.errors import InvalidInput
+
+__all__ = ["Bets", "coupling_limit", "move_cap", "place_bets", "support_cap"]
+
+LARGEST_STAKE = 0.95
+"""Share of the capital at risk in one bet; below 1, so that no single row ruins the gambler."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bets:
+    """Bets, placed one after the other, that the mean of numbers in [0, 1] is below a given one."""
+
+    values: np.ndarray
+    """ndarray (n,): the numbers, in the order of the bets."""
+    stakes: np.ndarray
+    """ndarray (n,): share of the capital at risk; each depends on earlier numbers only."""
+
+    def level(self, mean: float) -> float:
+        """Return the level at which the true mean is below ``mean``.
+
+        Never falls as ``mean`` rises, in floating point too: every step of it is monotone.
+        """
+        if mean >= 1.0:
+            return 1.0
+        # Overflow is wealth without end, and proof enough.
+        with np.errstate(over="ignore"):
+            capital = np.cumprod(1.0 - self.stakes * (self.values - mean))
+        return 1.0 - 1.0 / max(1.0, float(np.max(capital)))
+
+
+def place_bets(values: np.ndarray, level: float, rng: np.random.Generator) -> Bets:
+    """Bet on numbers (n,) in [0, 1] in random order, for the best limit of their mean at a level.
+
+    The stakes are the "predictable plug-in" ones: ``sqrt(2 log(1 / (1 - level)) / (n v))``, v the
+    variance of the numbers so far [1]_. They serve every other level as well.
+
+    References
+    ----------
+    .. [1] I. Waudby-Smith and A. Ramdas, "Estimating means of bounded random variables by
+       betting", Journal of the Royal Statistical Society B 86, 2024.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> bets = place_bets(rng.uniform(size=1000), 0.95, rng)
+    >>> bool(bets.level(0.49) < 0.5 < 0.99 < bets.level(0.56))
+    True
+    """
+    values = rng.permutation(values)
+    n, counts = values.size, np.arange(1, values.size + 1)
+    means = (0.5 + np.cumsum(values)) / (counts + 1)
+    variances = (0.25 + np.cumsum((values - means) ** 2)) / (counts + 1)
+    known = np.concatenate([[0.25], variances[:-1]])
+    stakes = np.sqrt(-2.0 * math.log1p(-checked_level(level)) / (n * known))
+    return Bets(values=values, stakes=np.minimum(stakes, LARGEST_STAKE))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _CouplingLimit:
+    """The smallest distance whose square the mean cost of the coupling is proven to stay under."""
+
+    method: ClassVar[str] = "coupling + betting"
+    assumption: ClassVar[str] = (
+        "Rows are independent draws and no row's cost can exceed the stated cap; holds for every "
+        "number of rows."
+    )
+    estimate: float
+    bets: Bets
+    cap: float
+    """Largest possible cost of a row."""
+    trim: float
+
+    def upper(self, level: float) -> float:
+        wanted = checked_level(level)
+        missed, met = 0.0, self._largest
+        # Bisection down to neighbouring numbers, of which the larger meets the level.
+        while missed < (middle := (missed + met) / 2.0) < met:
+            if self._level(middle) >= wanted:
+                met = middle
+            else:
+                missed = middle
+        return max(self.estimate, met)
+
+    def probability(self, bound: float) -> float:
+        return self._level(bound) if bound >= self.estimate else 0.0
+
+    @property
+    def _largest(self) -> float:
+        return math.sqrt(self.cap / (1.0 - 2.0 * self.trim))
+
+    def _level(self, bound: float) -> float:
+        if bound >= self._largest:
+            return 1.0
+        return self.bets.level((1.0 - 2.0 * self.trim) * bound * bound / self.cap)
+
+
+def coupling_limit(
+    comparison: Comparison, cap: float, level: float, rng: np.random.Generator
+) -> UpperLimit:
+    """Limit the distance by the mean cost of moving each row to where it went, for every n.
+
+    The cost of row i is ``mean_k (theta_k . (x_i - x'_i))^2``. For a known constant target it is
+    the squared gap to the constant, whose mean is the squared distance itself where nothing is
+    trimmed. On complete blocks of directions the cost is the same for every block, so the limit
+    holds for the whole sphere. Rows that all stay where they are give a positive limit.
+
+    Parameters
+    ----------
+    comparison
+        Paired rows, or a known constant. Arrays of any library; the work is done in NumPy.
+    cap
+        Largest cost a row of the population can have, known before the rows are looked at: see
+        `move_cap` and `support_cap`.
+    level
+        The level at which the limit is to be tightest; it holds at every other one too.
+    rng
+        Decides the order of the bets.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.normal(size=(1, 100))
+    >>> limit = coupling_limit(Comparison.paired(x + 0.5 * (x > 0), x, 0.05), 1.0, 0.95, rng)
+    >>> round(limit.estimate, 2), round(limit.upper(0.95), 2)
+    (0.35, 0.47)
+    """
+    costs = _costs(comparison)
+    # Costs may pass the cap by their rounding.
+    if not (0.0 < cap < math.inf and np.all(costs <= cap * (1.0 + 1e-9))):
+        raise InvalidInput(
+            "cap",
+            expected=f"a finite number, at least the largest cost of a row, {np.max(costs):.6g}",
+            received=cap,
+            fix="widen the ranges or support it comes from to all that can occur",
+        )
+    return _CouplingLimit(
+        estimate=comparison.distance,
+        bets=place_bets(np.minimum(costs / cap, 1.0), level, rng),
+        cap=cap,
+        trim=comparison.trim,
+    )
+
+
+def move_cap(directions: Array, squared_move: float) -> float:
+    """Return the largest cost of a move of at most this squared length, on directions (d, N).
+
+    On complete blocks of directions it is ``squared_move / d``.
+
+    Examples
+    --------
+    >>> move_cap(np.eye(4), 2.0)
+    0.5
+    """
+    theta = to_numpy(directions)
+    return float(np.linalg.eigvalsh(theta @ theta.T)[-1]) / theta.shape[1] * squared_move
+
+
+def support_cap(comparison: Comparison, support: tuple[Array | float, Array | float]) -> float:
+    """Return the largest cost of a row whose values stay in a support, numbers or arrays (N,).
+
+    Examples
+    --------
+    >>> x = np.array([[0.2, 0.9, 0.4]])
+    >>> support_cap(Comparison.paired(x, x, 0.0), (-1.0, 1.0))
+    4.0
+    """
+    low, high = (np.asarray(end, dtype=np.float64) for end in support)
+    gap = high - low
+    if comparison.pairing is Pairing.KNOWN:
+        constant = _constant(comparison)
+        gap = np.maximum(constant - low, high - constant)
+    return float(np.mean(gap * gap))
+
+
+def _costs(comparison: Comparison) -> np.ndarray:
+    """Return the cost (n,) of moving each row to its partner, the mean over directions."""
+    moving = comparison.moving.rows
+    if comparison.pairing is Pairing.PAIRED:
+        assert comparison.fixed is not None  # paired rows are a sample
+        gap = moving - comparison.fixed.rows
+        return to_numpy(namespace(gap).mean(gap * gap, axis=0))
+    if comparison.pairing is Pairing.KNOWN:
+        gap = to_numpy(moving) - _constant(comparison)[:, None]
+        return np.asarray(np.mean(gap * gap, axis=0))
+    raise InvalidInput(
+        "comparison",
+        expected="paired rows or a known constant",
+        received="an independent sample",
+        fix="use band_limit",
+    )
+
+
+def _constant(comparison: Comparison) -> np.ndarray:
+    """Return the known constant (N,) of a comparison, refusing any other target."""
+    side = comparison.side(0.0)
+    partners, spread = to_numpy(side.partners), to_numpy(side.spread)
+    if np.any(partners != partners[:, :1]) or np.any(spread != 0.0):
+        raise InvalidInput(
+            "comparison",
+            expected="paired rows or a known constant",
+            received="a known distribution that is not constant",
+            fix="use band_limit",
+        )
+    return np.asarray(partners[:, 0])

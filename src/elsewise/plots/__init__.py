@@ -1,0 +1,36 @@
+"""Pictures of an explanation: compute nothing heavy, return Axes, never show.
+
+Pictures of an explanation take ``(explanation, ax=None)`` and return the Axes; those of several
+panels (`features`, `scatter`, `panel`) return an array of Axes. Pictures of plain tables
+(`diversity`, `frontier`, `comparison`, `calibration`) take a DataFrame in place of the explanation.
+"""
+
+from __future__ import annotations
+
+from elsewise.plots._changes import changes, flows
+from elsewise.plots._joint import correlations, mu, nu, scatter
+from elsewise.plots._panel import panel
+from elsewise.plots._quantiles import feature, features, outputs, projected
+from elsewise.plots._records import calibration, comparison, diversity, frontier
+from elsewise.plots._search import convergence
+from elsewise.plots._svg import to_svg
+
+__all__ = [
+    "calibration",
+    "changes",
+    "comparison",
+    "convergence",
+    "correlations",
+    "diversity",
+    "feature",
+    "features",
+    "flows",
+    "frontier",
+    "mu",
+    "nu",
+    "outputs",
+    "panel",
+    "projected",
+    "scatter",
+    "to_svg",
+]

@@ -1,0 +1,282 @@
+"""The joint structure: plans, correlations, and rows in two features."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse
+
+from elsewise._arrays import to_numpy
+from elsewise.errors import InvalidInput
+from elsewise.features import Kind
+from elsewise.plots._style import (
+    COUNTERFACTUAL,
+    INK,
+    TARGET,
+    canvas,
+    canvases,
+    dress,
+    readable,
+    shades,
+)
+from elsewise.targets import Constant, Derived, Sample
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from elsewise.explanation import Explanation
+    from elsewise.features import Feature
+
+__all__ = ["binned_plan", "correlations", "mu", "nu", "scatter"]
+
+MOST_BINS = 100
+MOST_POINTS = 1500
+MOST_FEATURES = 14
+
+
+def mu(explanation: Explanation, ax: Axes | None = None) -> Axes:
+    """Draw the input plan: which factual rows a counterfactual row is paired with.
+
+    Rows are in the order of their factual output on both axes, in at most 100 bins: mass on the
+    diagonal means that rows keep their place in the population.
+
+    Parameters
+    ----------
+    explanation
+        What to draw.
+    ax
+        Where to draw; a new figure by default.
+    """
+    title = "Input plan (mu)"
+    return _heat(canvas(ax, 4.4, 4.0), binned_plan(explanation, "mu"), title, "factual rows")
+
+
+def nu(explanation: Explanation, ax: Axes | None = None) -> Axes:
+    """Draw the output plan: which part of the target a counterfactual row is paired with.
+
+    Rows are in the order of their factual output, the target in its own order.
+
+    Parameters
+    ----------
+    explanation
+        What to draw.
+    ax
+        Where to draw; a new figure by default.
+    """
+    title = "Output plan (nu)"
+    return _heat(canvas(ax, 4.4, 4.0), binned_plan(explanation, "nu"), title, "target")
+
+
+def binned_plan(explanation: Explanation, plan: str) -> np.ndarray:
+    """Return "mu" or "nu" summed into at most 100 x 100 bins, of mass 1, rows in output order."""
+    order = np.argsort(explanation.factual_outputs[:, 0], kind="stable")
+    if plan == "mu":
+        return _binned(explanation.mu(), order, order)
+    target = explanation.problem.target
+    # A known distribution is represented by its quantiles, which are in order.
+    wanted = np.arange(order.size)
+    if isinstance(target, Sample):
+        wanted = np.argsort(np.asarray(target.values)[:, 0], kind="stable")
+    elif isinstance(target, Derived | Constant):
+        wanted = order
+    return _binned(explanation.nu(), order, wanted)
+
+
+def _binned(plan: scipy.sparse.csr_array, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """Sum a plan (n, m), its rows and columns in these orders, into at most 100 x 100 bins."""
+
+    def sums(order: np.ndarray) -> scipy.sparse.csr_array:
+        size = order.size
+        # About two bins per root of the number of rows: several rows in each.
+        bins = min(size, MOST_BINS, max(10, round(2 * size**0.5)))
+        place = np.arange(size) * bins // size
+        return scipy.sparse.csr_array((np.ones(size), (place, order)), shape=(bins, size))
+
+    return np.asarray((sums(rows) @ plan @ sums(columns).T).toarray())
+
+
+def _heat(ax: Axes, mass: np.ndarray, title: str, x: str) -> Axes:
+    ax.imshow(
+        mass,
+        cmap=shades(COUNTERFACTUAL),
+        vmin=0,
+        vmax=float(mass.max()),
+        origin="lower",
+        extent=(0.0, 1.0, 0.0, 1.0),
+        interpolation="nearest",
+        aspect="equal",
+    )
+    ax.plot([0, 1], [0, 1], color=INK, linewidth=0.6, alpha=0.5, linestyle=":")
+    ax.set_xticks([0, 1], ["low", "high"])
+    ax.set_yticks([0, 1], ["low", "high"])
+    dress(ax, title=title, x=f"{x}, by output", y="counterfactual rows", grid=None)
+    return ax
+
+
+def correlations(explanation: Explanation, ax: Axes | None = None) -> Axes:
+    """Draw the correlations between numbers: factual below the diagonal, counterfactual above.
+
+    Parameters
+    ----------
+    explanation
+        What to draw.
+    ax
+        Where to draw; a new figure by default.
+    """
+    names, before, after = correlation_pair(explanation)
+    names, before, after = (
+        names[:MOST_FEATURES],
+        *(part[:MOST_FEATURES, :MOST_FEATURES] for part in (before, after)),
+    )
+    ax = canvas(ax, 5.0, 4.6)
+    size = len(names)
+    shown = np.where(np.tri(size, dtype=bool), before, after)
+    np.fill_diagonal(shown, 0.0)
+    for positive, colour in ((True, COUNTERFACTUAL), (False, TARGET)):
+        ax.imshow(
+            np.clip(shown if positive else -shown, 0, None), cmap=shades(colour), vmin=0, vmax=1
+        )
+    if size <= 8:
+        for i, k in np.ndindex(size, size):
+            if i != k:
+                ax.text(
+                    k,
+                    i,
+                    f"{shown[i, k]:.2f}",
+                    ha="center",
+                    va="center",
+                    fontsize="small",
+                    color=INK,
+                )
+    short = [readable(name, 16) for name in names]
+    ax.set_xticks(range(size), short, rotation=40, ha="right", rotation_mode="anchor")
+    ax.set_yticks(range(size), short)
+    return dress(
+        ax,
+        title="Correlations",
+        x="below the diagonal: factual; above: counterfactual",
+        grid=None,
+    )
+
+
+def correlation_pair(explanation: Explanation) -> tuple[list[Hashable], np.ndarray, np.ndarray]:
+    """Return the numbers that vary and their correlations (q, q), before and after.
+
+    A missing cell counts as the mean of its column.
+    """
+    kept = [
+        (j, feature.name)
+        for j, feature in enumerate(explanation.problem.schema.features)
+        if feature.kind in (Kind.NUMBER, Kind.INTEGER)
+    ]
+    columns = [j for j, _ in kept]
+    standard = [
+        _standardized(to_numpy(codes)[:, columns])
+        for codes in (explanation.problem.factual, explanation.rows.codes)
+    ]
+    varies = np.logical_and(*((part != 0).any(axis=0) for part in standard))
+    before, after = (part[:, varies].T @ part[:, varies] / len(part) for part in standard)
+    return [name for (_, name), keep in zip(kept, varies, strict=True) if keep], before, after
+
+
+def _standardized(codes: np.ndarray) -> np.ndarray:
+    known = ~np.isnan(codes)
+    count = np.maximum(known.sum(axis=0), 1)
+    centred = np.where(known, codes - np.where(known, codes, 0.0).sum(axis=0) / count, 0.0)
+    spread = np.sqrt((centred**2).mean(axis=0))
+    return np.asarray(centred / np.where(spread > 0, spread, 1.0))
+
+
+def scatter(
+    explanation: Explanation,
+    x: Hashable | None = None,
+    y: Hashable | None = None,
+    size: Hashable | None = None,
+    axes: np.ndarray | None = None,
+) -> np.ndarray:
+    """Draw rows in two features, factual beside counterfactual, coloured by the model's output.
+
+    Parameters
+    ----------
+    explanation
+        What to draw; of more than 1500 rows, evenly spaced ones.
+    x, y
+        Numbers; by default the two free ones with the largest shares of the distance.
+    size
+        A third number that sets the size of the points, if wanted.
+    axes
+        Two axes; a new figure by default.
+
+    Returns
+    -------
+    ndarray (2,) of Axes
+    """
+    names = _numbers(explanation, x, y)
+    left, right = panels = canvases(axes, 2, columns=2, width=4.4, height=3.8)
+    schema = explanation.problem.schema
+    count = len(explanation.outputs)
+    rows = np.unique(np.linspace(0, count - 1, min(count, MOST_POINTS)).round().astype(int))
+    before, after = (
+        to_numpy(codes)[rows] for codes in (explanation.problem.factual, explanation.rows.codes)
+    )
+    results = explanation.factual_outputs[rows, 0], explanation.outputs[rows, 0]
+    low, high = min(part.min() for part in results), max(part.max() for part in results)
+    places = [schema.names.index(name) for name in names]
+    drawn: Any = None
+    for ax, codes, result, title in (
+        (left, before, results[0], "Factual"),
+        (right, after, results[1], "Counterfactual"),
+    ):
+        drawn = ax.scatter(
+            codes[:, places[0]],
+            codes[:, places[1]],
+            s=18.0 if size is None else _sizes(schema[size], codes[:, schema.names.index(size)]),
+            c=result,
+            cmap="cividis",
+            vmin=low,
+            vmax=high,
+            alpha=0.8,
+            linewidths=0,
+        )
+        note = "" if size is None else f", size: {readable(size, 20)}"
+        dress(ax, title=title + note, x=readable(names[0]), y=readable(names[1]), grid="both")
+    right.sharex(left)
+    right.sharey(left)
+    left.autoscale_view()
+    bar = left.figure.colorbar(drawn, ax=list(panels), shrink=0.85)
+    bar.set_label("model output", color=INK)
+    bar.outline.set_visible(False)
+    return panels
+
+
+def _numbers(
+    explanation: Explanation, x: Hashable | None, y: Hashable | None
+) -> tuple[Hashable, Hashable]:
+    """The two features to draw."""
+    schema = explanation.problem.schema
+    numeric = (Kind.NUMBER, Kind.INTEGER)
+    moved = list(explanation.changes().index)
+    order = [*moved, *(name for name in schema.names if name not in moved)]
+    free = [n for n in order if schema[n].kind in numeric and n not in (x, y)]
+    first = free.pop(0) if x is None and free else x
+    second = free.pop(0) if y is None and free else y
+    for name in (first, second):
+        if name is None or schema[name].kind not in numeric:
+            raise InvalidInput(
+                "x, y",
+                expected="two columns of numbers",
+                received=f"{name!r}",
+                fix="name numbers of the frame; categories are drawn by plots.flows",
+            )
+    assert first is not None  # the loop above has seen to it
+    assert second is not None
+    return first, second
+
+
+def _sizes(described: Feature, codes: np.ndarray) -> np.ndarray:
+    """Areas of points, from the feature's observed range."""
+    low, high = described.observed
+    unit = (np.nan_to_num(codes, nan=low) - low) / max(high - low, 1e-12)
+    return np.asarray(8.0 + 70.0 * np.clip(unit, 0.0, 1.0))

@@ -1,0 +1,245 @@
+"""Distributions before and after: the outputs, all features at once, one feature at a time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from elsewise._arrays import to_numpy
+from elsewise.features import Kind
+from elsewise.plots._style import (
+    COUNTERFACTUAL,
+    FACTUAL,
+    TARGET,
+    canvas,
+    canvases,
+    dress,
+    legend,
+    levels_of,
+    percent,
+    quantiles,
+    readable,
+)
+from elsewise.targets import Constant, Derived, Sample
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from elsewise.explanation import Explanation
+    from elsewise.features import Feature
+
+__all__ = ["feature", "features", "outputs", "projected"]
+
+MOST_BARS = 10
+"""Levels of a category drawn by name; the others are drawn together."""
+MISSING, OTHERS = "(missing)", "(others)"
+
+
+def outputs(
+    explanation: Explanation, ax: Axes | None = None, column: int = 0, label: str | None = None
+) -> Axes:
+    """Draw the quantiles of the model's output: factual, counterfactual with a band, and target.
+
+    The band is Dvoretzky, Kiefer and Wolfowitz's at the level of the limits: where the quantiles of
+    the population would lie, all at once, if the rows were drawn from it independently. It is left
+    out where it reaches beyond the largest or smallest row.
+
+    Parameters
+    ----------
+    explanation
+        What to draw.
+    ax
+        Where to draw; a new figure by default.
+    column
+        Which of several outputs.
+    label
+        What the output is called; by default as the model does.
+    """
+    ax = canvas(ax)
+    problem = explanation.problem
+    after, before = explanation.outputs[:, column], explanation.factual_outputs[:, column]
+    levels = levels_of(after.size)
+    low, high = _band(after, levels, problem.limits.confidence)
+    level = f"{problem.limits.confidence:.0%} band".replace("%", " %")
+    ax.fill_between(levels, low, high, color=COUNTERFACTUAL, alpha=0.2, linewidth=0, label=level)
+    _two_curves(ax, levels, before, after)
+    wanted = _target_quantiles(explanation, levels, column)
+    ax.plot(levels, wanted, color=TARGET, linestyle=(0, (4, 2)), linewidth=1.8, label="target")
+    ax.set_xlim(0, 1)
+    percent(ax, "x")
+    if problem.outputs.probability:
+        ax.set_ylim(0, 1)
+        percent(ax, "y")
+    legend(ax)
+    # Of a pipeline, its last step says what the output is.
+    name = problem.outputs.description.rsplit(").", 1)[-1] if label is None else label
+    return dress(ax, title="Model output", x="share of rows", y=readable(name))
+
+
+def projected(explanation: Explanation, ax: Axes | None = None) -> Axes:
+    """Draw the quantiles of all free features at once, projected on their mean change.
+
+    Parameters
+    ----------
+    explanation
+        What to draw.
+    ax
+        Where to draw; a new figure by default.
+    """
+    ax = canvas(ax)
+    embedding = explanation.problem.embedding
+    before = to_numpy(embedding.embed(explanation.problem.factual))
+    after = to_numpy(embedding.embed(explanation.rows.codes))
+    change = (after - before).mean(axis=0)
+    size = float(np.linalg.norm(change))
+    # Where the mean stays, every direction says the same about it: take the diagonal.
+    direction = change / size if size > 0 else np.full(change.size, change.size**-0.5)
+    levels = levels_of(len(before))
+    _two_curves(ax, levels, before @ direction, after @ direction)
+    ax.set_xlim(0, 1)
+    percent(ax, "x")
+    legend(ax)
+    return dress(
+        ax,
+        title="All features, along their mean change",
+        x="share of rows",
+        y="standard deviations",
+    )
+
+
+def feature(explanation: Explanation, name: Hashable, ax: Axes | None = None) -> Axes:
+    """Draw one feature before and after: quantile curves for a number, paired bars for a category.
+
+    Parameters
+    ----------
+    explanation
+        What to draw.
+    name
+        Column of the frame.
+    ax
+        Where to draw; a new figure by default.
+    """
+    schema = explanation.problem.schema
+    described = schema[name]
+    j = schema.names.index(described.name)
+    before = to_numpy(explanation.problem.factual)[:, j]
+    after = to_numpy(explanation.rows.codes)[:, j]
+    ax = canvas(ax, 4.2, 3.0)
+    if described.kind is Kind.CATEGORY:
+        return _paired_bars(ax, described, before, after)
+    levels = levels_of(before.size)
+    _two_curves(ax, levels, before, after)
+    ax.set_xlim(0, 1)
+    percent(ax, "x")
+    legend(ax)
+    return dress(ax, title=readable(name), x="share of rows")
+
+
+def features(
+    explanation: Explanation, axes: np.ndarray | None = None, most: int = 12
+) -> np.ndarray:
+    """Draw one panel per free feature, the largest shares of the distance first.
+
+    Parameters
+    ----------
+    explanation
+        What to draw.
+    axes
+        Where to draw, one per panel; a new figure by default.
+    most
+        At most this many features.
+
+    Returns
+    -------
+    ndarray of Axes
+    """
+    names = list(explanation.changes().index[:most])
+    panels = canvases(axes, len(names), columns=3)
+    for name, ax in zip(names, panels, strict=True):
+        feature(explanation, name, ax)
+    return panels
+
+
+def _two_curves(ax: Axes, levels: np.ndarray, before: np.ndarray, after: np.ndarray) -> None:
+    for values, colour, label in (
+        (before, FACTUAL, "factual"),
+        (after, COUNTERFACTUAL, "counterfactual"),
+    ):
+        ax.plot(levels, quantiles(values, levels), color=colour, linewidth=2, label=label)
+
+
+def _band(
+    values: np.ndarray, levels: np.ndarray, confidence: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Band of the quantiles at these levels; NaN where it leaves the sample."""
+    radius = math.sqrt(math.log(2.0 / (1.0 - confidence)) / (2.0 * values.size))
+    ends = []
+    for shifted in (levels - radius, levels + radius):
+        inside = (shifted > 0.0) & (shifted < 1.0)
+        ends.append(np.where(inside, quantiles(values, np.clip(shifted, 0.0, 1.0)), np.nan))
+    return ends[0], ends[1]
+
+
+def _target_quantiles(explanation: Explanation, levels: np.ndarray, column: int) -> np.ndarray:
+    """Quantiles of one column of the target at these levels."""
+    target = explanation.problem.target
+    if isinstance(target, Sample):
+        return quantiles(np.asarray(target.values)[:, column], levels)
+    if isinstance(target, Derived | Constant):
+        return quantiles(to_numpy(target.of(explanation.factual_outputs))[:, column], levels)
+    return np.asarray(target.quantile(levels))
+
+
+def _paired_bars(ax: Axes, described: Feature, before: np.ndarray, after: np.ndarray) -> Axes:
+    names, shares = category_shares(described, before, after)
+    places = np.arange(len(names))
+    for offset, share, colour, label in (
+        (-0.2, shares[0], FACTUAL, "factual"),
+        (0.2, shares[1], COUNTERFACTUAL, "counterfactual"),
+    ):
+        ax.barh(places + offset, share, height=0.36, color=colour, label=label)
+    ax.set_yticks(places, [readable(name, 22) for name in names])
+    ax.invert_yaxis()
+    ax.set_xlim(0, None)
+    percent(ax, "x")
+    legend(ax)
+    return dress(ax, title=readable(described.name), x="share of rows", grid="x")
+
+
+def category_shares(
+    described: Feature, before: np.ndarray, after: np.ndarray, most: int = MOST_BARS
+) -> tuple[list[str], np.ndarray]:
+    """Return names of levels and their shares (2, L) of rows, before and after.
+
+    The largest levels come first (ordered ones in their order), the rest together, missing last.
+    """
+    groups, places = grouped_levels(described, before, after, most)
+    shares = np.stack([np.bincount(p, minlength=len(groups)) / p.size for p in places])
+    return groups, shares
+
+
+def grouped_levels(
+    described: Feature, before: np.ndarray, after: np.ndarray, most: int = MOST_BARS
+) -> tuple[list[str], tuple[np.ndarray, np.ndarray]]:
+    """Return names of the drawn levels and, before and after, the place of each row among them."""
+    count = len(described.levels)
+    codes = [np.where(np.isnan(c), count, c).astype(np.int64) for c in (before, after)]
+    rows = np.bincount(np.concatenate(codes), minlength=count + 1)[:count]
+    shown = np.argsort(-rows, kind="stable")
+    shown = shown[rows[shown] > 0]
+    kept = shown if shown.size <= most else shown[: most - 1]
+    if described.ordered:
+        kept = np.sort(kept)
+    names = [str(described.levels[code]) for code in kept]
+    place = np.full(count + 1, -1)
+    place[kept] = np.arange(kept.size)
+    if kept.size < shown.size:
+        names.append(OTHERS)
+        place[shown] = np.where(place[shown] < 0, len(names) - 1, place[shown])
+    if any((c == count).any() for c in codes):
+        names.append(MISSING)
+        place[count] = len(names) - 1
+    return names, (place[codes[0]], place[codes[1]])
