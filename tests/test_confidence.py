@@ -254,10 +254,10 @@ def test_single_precision_is_computed_in_double():
 def test_draws_are_those_of_resampling_and_sorting(kind):
     comparison = comparisons()[kind]
     drawn = bootstrap_distances(comparison, 25, np.random.default_rng(5))
-    rng = np.random.default_rng(5)
+    moving_rng, fixed_rng = np.random.default_rng(5).spawn(2)
     expected = []
     for _ in range(25):
-        rows = rng.integers(20, size=20)
+        rows = moving_rng.integers(20, size=20)
         moving = comparison.moving.rows[:, rows]
         if comparison.pairing is Pairing.KNOWN:
             again = Comparison.known_target(
@@ -266,7 +266,7 @@ def test_draws_are_those_of_resampling_and_sorting(kind):
         elif comparison.pairing is Pairing.PAIRED:
             again = Comparison.paired(moving, comparison.fixed.rows[:, rows], comparison.trim)
         else:
-            rows = rng.integers(13, size=13)
+            rows = fixed_rng.integers(13, size=13)
             again = Comparison.independent(moving, comparison.fixed.rows[:, rows], comparison.trim)
         expected.append(again.distance)
     np.testing.assert_allclose(drawn, expected, rtol=1e-12)

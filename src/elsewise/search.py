@@ -31,10 +31,14 @@ BRACKET_STEP = 2.0
 """First steps of the bisection, on the logit scale, until the bound is bracketed."""
 TOLERANCE = 0.01
 """A bisection ends when the bounded limit is within this share under its bound."""
-RESOLUTION = 0.01
+RESOLUTION = 0.02
 """It also ends when the logits on either side of the bound are this close."""
+POLISH_ROUNDS = 2
+"""Times the chosen eta is gone on with, if that still helps."""
+SEARCH_DRAWS = 199
+"""Bootstrap draws of the limits that steer the search."""
 KICK_LOGIT = {True: 3.0, False: 0.0}
-"""Logit of eta in the first iterations of a search, for models with and without a slope."""
+"""Logit of eta in the first iterations of a search: where slopes alone lead, and where not."""
 KICK_ITERATIONS = 8
 RELAX_ITERATIONS = 10
 """Iterations at each eta of a search, which starts where a larger eta came to rest."""
@@ -66,14 +70,35 @@ class Solution(NamedTuple):
 
 
 class _Side(NamedTuple):
-    """One side of the question, as the search over eta sees it."""
+    """One bounded side of the question, as the search over eta sees it."""
 
     name: str
     bound: float
-    limit: Callable[[State], float]
-    certified: Callable[[State], Evidence]
     sign: float
     """+1 where a larger eta lowers this side's limit, else -1."""
+    certified: Callable[[State, int], Evidence]
+    """The certificate of a state, from that many bootstrap draws."""
+    draws: int
+    """Draws of the certificate that counts."""
+
+    def limit(self, state: State) -> float:
+        """The limit that steers the search: the certificate's own method, with fewer draws."""
+        return self.certified(state, min(self.draws, SEARCH_DRAWS)).upper_limit
+
+    def met(self, state: State) -> bool:
+        """Whether the certificate that counts is within the bound."""
+        return self.certified(state, self.draws).met
+
+    def other(self, state: State) -> float:
+        """Distance on the other side."""
+        return state.record.outputs if self.name == "inputs" else state.record.inputs
+
+
+class _Probe(NamedTuple):
+    """Where one value of eta led."""
+
+    state: State
+    limit: float
 
 
 def iterate(problem: Problem, settings: Settings | None = None) -> Generator[State, None, Solution]:
@@ -100,22 +125,18 @@ def solve(problem: Problem, settings: Settings | None = None) -> tuple[Solution,
 
 
 def _sides(problem: Problem, settings: Settings) -> tuple[_Side | None, _Side | None]:
-    def own(state: State) -> Rows:
-        return Rows(state.rows.codes, problem.outputs.values(state.rows.codes))
+    def inputs(state: State, draws: int) -> Evidence:
+        return certify_inputs(problem, state.setup.population, state.rows, draws)
 
-    def inputs(state: State) -> Evidence:
-        return certify_inputs(problem, state.setup.population, state.rows, settings.draws)
+    def outputs(state: State, draws: int) -> Evidence:
+        own = Rows(state.rows.codes, problem.outputs.values(state.rows.codes))
+        return certify_outputs(problem, state.setup.population, own, draws)
 
-    def outputs(state: State) -> Evidence:
-        return certify_outputs(problem, state.setup.population, own(state), settings.draws)
-
-    def side(name: str, certified: Callable[[State], Evidence], sign: float) -> _Side | None:
-        bound = getattr(problem.limits, name)
-        if bound is None:
-            return None
-        return _Side(name, bound, lambda s: getattr(s.record, f"{name}_limit"), certified, sign)
-
-    return side("inputs", inputs, -1.0), side("outputs", outputs, 1.0)
+    limits, draws = problem.limits, settings.draws
+    return (
+        None if limits.inputs is None else _Side("inputs", limits.inputs, -1.0, inputs, draws),
+        None if limits.outputs is None else _Side("outputs", limits.outputs, 1.0, outputs, draws),
+    )
 
 
 def _both(
@@ -127,19 +148,19 @@ def _both(
     deadline: float,
 ) -> Generator[State, None, Solution]:
     """Algorithm 1, then the feasible iterate with the largest P."""
-    best, best_rank = first, _rank(first, inputs, outputs)
+    best, best_rank = first, _rank(problem, first)
     for state in run(problem, first, settings, deadline):
         yield state
-        rank = _rank(state, inputs, outputs)
+        rank = _rank(problem, state)
         if rank > best_rank:
             best, best_rank = state, rank
-    if inputs.certified(best).met and outputs.certified(best).met:
+    if inputs.met(best) and outputs.met(best):
         return Solution(best, Outcome.NOTHING_TO_DO if best is first else Outcome.CERTIFIED)
     # Eta may have narrowed away from a feasible value: the least output distance that the input
     # bound allows decides whether there is one.
     tightest = yield from _one(problem, settings, first, inputs, deadline)
-    evidence = outputs.certified(tightest.state)
-    if evidence.met and inputs.certified(tightest.state).met:
+    evidence = outputs.certified(tightest.state, settings.draws)
+    if evidence.met and inputs.met(tightest.state):
         return Solution(tightest.state, Outcome.CERTIFIED)
     outcome = tightest.outcome
     if outcome is Outcome.CERTIFIED:
@@ -147,26 +168,25 @@ def _both(
     return Solution(best, outcome, "outputs", evidence.upper_limit)
 
 
-def _rank(state: State, inputs: _Side, outputs: _Side) -> tuple[float, float]:
+def _rank(problem: Problem, state: State) -> tuple[float, float]:
     """Feasible iterates by probability, ties and infeasible ones by the worst ratio to a bound."""
-    worst = max(inputs.limit(state) / inputs.bound, outputs.limit(state) / outputs.bound)
+    limits, record = problem.limits, state.record
+    bound_x, bound_y = limits.inputs or math.inf, limits.outputs or math.inf
+    worst = max(record.inputs_limit / bound_x, record.outputs_limit / bound_y)
     if worst > 1.0:
         return (-1.0, -worst)
-    probability = min(
-        state.inputs.probability(inputs.bound), state.outputs.probability(outputs.bound)
-    )
-    return (probability, -worst)
+    return (min(state.inputs.probability(bound_x), state.outputs.probability(bound_y)), -worst)
 
 
 def _one(
     problem: Problem, settings: Settings, first: State, side: _Side, deadline: float
 ) -> Generator[State, None, Solution]:
     """Find the least weight on the bounded side that meets its bound: bisection on logit(eta)."""
-    if side.name == "outputs" and side.certified(first).met:
+    if side.name == "outputs" and side.met(first):
         return Solution(first, Outcome.NOTHING_TO_DO)
     kicked = yield from _kick(problem, settings, first, deadline)
     aim = side.bound
-    probes: dict[float, State] = {}
+    probes: dict[float, _Probe] = {}
     weight: float | None = 0.0
     for _ in range(MOST_PROBES):
         if weight is None or time.perf_counter() >= deadline:
@@ -174,56 +194,86 @@ def _one(
         logit = side.sign * weight
         start = _above(probes, side, logit, kicked)
         state = yield from _rest(problem, settings, start, logit, deadline)
-        if side.sign > 0 and side.limit(state) <= aim and _least(probes, side, aim) is None:
+        limit = side.limit(state)
+        if side.sign > 0 and limit <= aim and not _met(probes, aim):
             # Rows that relax from here keep what they gained: what missed on the way up is void.
             probes = {}
-        probes[weight] = state
-        weight = _next_weight(probes, side, aim)
-        while weight is None and (chosen := _least(probes, side, aim)) is not None:
-            evidence = side.certified(chosen)
-            if evidence.met:
-                return Solution(chosen, _outcome(chosen))
-            # The certificate is stricter than the loop's limit: aim lower by their ratio.
-            aim *= (1.0 - 0.1 * TOLERANCE) * side.bound / evidence.upper_limit
-            weight = _next_weight(probes, side, aim)
-    late = time.perf_counter() >= deadline
-    chosen = _least(probes, side, aim)
-    if chosen is not None and side.certified(chosen).met:
-        return Solution(chosen, Outcome.OUT_OF_TIME if late else _outcome(chosen))
-    closest = min([first, *probes.values()], key=side.limit)
-    outcome = Outcome.OUT_OF_TIME if late else Outcome.NOT_FEASIBLE
-    if all(state.record.inputs == 0 for state in probes.values()):
+        probes[weight] = _Probe(state, limit)
+        weight = _next_weight(probes, aim)
+        chosen = _best(probes, side, aim)
+        if weight is None and chosen is not None and not side.met(chosen.state):
+            # All draws say a little more than a few: aim below what failed.
+            aim = (1.0 - 0.2 * TOLERANCE) * chosen.limit
+            weight = _next_weight(probes, aim)
+    chosen = _best(probes, side, aim)
+    if chosen is None or not side.met(chosen.state):
+        return _not_met(first, [probe.state for probe in probes.values()], side, deadline)
+    state = yield from _polished(problem, settings, chosen.state, side, deadline)
+    if time.perf_counter() >= deadline:
+        return Solution(state, Outcome.OUT_OF_TIME)
+    return Solution(state, _moved(state))
+
+
+def _polished(
+    problem: Problem, settings: Settings, state: State, side: _Side, deadline: float
+) -> Generator[State, None, State]:
+    """Go on at the chosen eta as long as the other side gains and the bound still holds."""
+    logit = math.log(state.record.eta / (1.0 - state.record.eta))
+    for _ in range(POLISH_ROUNDS):
+        later = yield from _rest(problem, settings, state, logit, deadline)
+        if side.other(later) >= side.other(state) or not side.met(later):
+            break
+        state = later
+    return state
+
+
+def _not_met(first: State, states: list[State], side: _Side, deadline: float) -> Solution:
+    """The least violating iterate, and what is reachable."""
+    closest = min([first, *states], key=side.limit)
+    evidence = side.certified(closest, side.draws)
+    if time.perf_counter() >= deadline:
+        outcome = Outcome.OUT_OF_TIME
+    elif evidence.met:
+        return Solution(closest, _moved(closest))
+    elif states and all(state.record.inputs == 0 for state in states):
         outcome = Outcome.NOTHING_MOVES
-    return Solution(closest, outcome, side.name, side.certified(closest).upper_limit)
+    else:
+        outcome = Outcome.NOT_FEASIBLE
+    return Solution(closest, outcome, side.name, evidence.upper_limit)
 
 
-def _outcome(chosen: State) -> Outcome:
-    return Outcome.NOTHING_MOVES if chosen.record.inputs == 0 else Outcome.CERTIFIED
+def _moved(state: State) -> Outcome:
+    return Outcome.NOTHING_MOVES if state.record.inputs == 0 else Outcome.CERTIFIED
 
 
-def _above(probes: dict[float, State], side: _Side, logit: float, kicked: State) -> State:
+def _above(probes: dict[float, _Probe], side: _Side, logit: float, kicked: State) -> State:
     """Where to start: the probe at the next larger eta, so that rows only ever relax."""
     larger = [side.sign * weight for weight in probes if side.sign * weight > logit]
-    return probes[side.sign * min(larger)] if larger else kicked
+    return probes[side.sign * min(larger)].state if larger else kicked
 
 
-def _least(probes: dict[float, State], side: _Side, aim: float) -> State | None:
-    """The probe with the least weight on the bounded side that meets the aim."""
-    met = [weight for weight, state in probes.items() if side.limit(state) <= aim]
-    return probes[min(met)] if met else None
+def _met(probes: dict[float, _Probe], aim: float) -> list[float]:
+    """Weights whose probes meet the aim."""
+    return [weight for weight, probe in probes.items() if probe.limit <= aim]
 
 
-def _next_weight(probes: dict[float, State], side: _Side, aim: float) -> float | None:
+def _best(probes: dict[float, _Probe], side: _Side, aim: float) -> _Probe | None:
+    """The probe that meets the aim with the smallest distance on the other side."""
+    met = [probes[weight] for weight in _met(probes, aim)]
+    return min(met, key=lambda probe: side.other(probe.state)) if met else None
+
+
+def _next_weight(probes: dict[float, _Probe], aim: float) -> float | None:
     """Where to look next on the logit scale, or None when there is nowhere left to look."""
-    gaps = {weight: math.log(max(side.limit(s), 1e-12) / aim) for weight, s in probes.items()}
+    gaps = {weight: math.log(max(probe.limit, 1e-12) / aim) for weight, probe in probes.items()}
     met = [weight for weight, gap in gaps.items() if gap <= 0]
     if not met:
         weight = max(probes) + BRACKET_STEP
         return weight if weight <= LOGIT_SPAN else None
     high = min(met)
-    missed = [weight for weight in gaps if weight < high]
     if gaps[high] >= -TOLERANCE:
         return None
+    missed = [weight for weight in gaps if weight < high]
     if not missed:
         weight = high - BRACKET_STEP
         return weight if weight >= -LOGIT_SPAN else None
@@ -231,9 +281,9 @@ def _next_weight(probes: dict[float, State], side: _Side, aim: float) -> float |
     if high - low <= RESOLUTION:
         return None
     # False position on the logarithm of the limit, kept inside the middle of the bracket.
-    share = gaps[low] / (gaps[low] - gaps[high]) if math.isfinite(gaps[low]) else 0.5
-    wanted = share + 0.5 * TOLERANCE / (gaps[low] - gaps[high])
-    return low + min(max(wanted, 0.1), 0.9) * (high - low)
+    fall = gaps[low] - gaps[high]
+    share = (gaps[low] + 0.5 * TOLERANCE) / fall if math.isfinite(fall) else 0.5
+    return low + min(max(share, 0.1), 0.9) * (high - low)
 
 
 def _none(
@@ -288,7 +338,8 @@ def _kick(
     Relaxing from there towards the inputs ends in far better minima than starting at x' does:
     on HELOC's network the same output limit costs a third less input distance.
     """
-    logit = KICK_LOGIT[problem.precise.smooth]
+    numbers_only = all(unit.settings is None for unit in first.setup.units)
+    logit = KICK_LOGIT[problem.precise.smooth and numbers_only]
     return (yield from _rest(problem, settings, first, logit, deadline, KICK_ITERATIONS))
 
 

@@ -273,7 +273,8 @@ def _drawn_edits(problem: Problem, state: State, iteration: int) -> Edits | None
         return None
     if smooth and all(unit.settings is None for unit in setup.units):
         return None
-    count = setup.settings.edits or _edit_count(state.rows.codes.shape[0])
+    # A model with a slope is cheap to ask, and edits are then few of its proposals.
+    count = setup.settings.edits or _edit_count(state.rows.codes.shape[0]) * (2 if smooth else 1)
     rng = problem.generator(f"edits {iteration}")
     drawn = draw_edits(
         setup.units, setup.background, setup.background_outputs, state.luck, count, rng

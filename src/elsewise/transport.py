@@ -39,6 +39,8 @@ __all__ = [
 
 MINIMUM_DIRECTIONS = 64
 """Directions are drawn in complete blocks until there are at least this many."""
+TIE = 1e-9
+"""Neighbouring values closer than this, relative to the largest, are ties."""
 
 
 def direction_blocks(
@@ -361,16 +363,21 @@ def fit_monotone_maps(
         return (upper - xp.take(running, asarray_like(low, moving_sorted), axis=-1)) / size
 
     middle = moving_sorted[:, n // 2 : n // 2 + 1]
-    return MonotoneMaps(
-        knots=window_means(moving_sorted - middle) + middle,
-        displacements=window_means(displacements),
-    )
+    knots = window_means(moving_sorted - middle) + middle
+    # Windows inside a run of ties share a knot: without this the map would jump there.
+    displacements = _average_ties(knots, window_means(displacements))
+    return MonotoneMaps(knots=knots, displacements=displacements)
 
 
 def _average_ties(values_sorted: Array, attached: Array) -> Array:
-    """Replace ``attached`` by its mean over each run of equal values, row by row."""
+    """Replace ``attached`` by its mean over each run of equal values, row by row.
+
+    Rows that share a place differ in their last bits, so values closer than `TIE` are equal.
+    """
     xp = namespace(values_sorted, attached)
-    tied = values_sorted[:, 1:] == values_sorted[:, :-1]
+    largest = xp.maximum(xp.abs(values_sorted[:, :1]), xp.abs(values_sorted[:, -1:]))
+    tolerance = max(TIE, 16.0 * xp.finfo(values_sorted.dtype).eps) * largest
+    tied = values_sorted[:, 1:] - values_sorted[:, :-1] <= tolerance
     if not bool(xp.any(tied)):
         return attached
     opens = xp.concat([xp.ones_like(tied[:, :1]), ~tied], axis=-1)

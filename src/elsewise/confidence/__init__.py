@@ -10,7 +10,10 @@ method                    guarantee                            use
 `bootstrap_limit`         asymptotic, valid down to distance   certificates
                           zero
 `default_limit`           the larger of the two                certificates, the default
-`dkw_limit`               every sample size                    the paper's bands, wide
+`coupling_limit`          every sample size, all directions    inputs where few rows moved;
+                                                               outputs with a constant target
+`band_limit`              every sample size, known support     outputs, few rows
+`dkw_limit`               every sample size, known support     the paper's bands, wide
 ========================  ===================================  =============================
 """
 
@@ -18,21 +21,28 @@ from __future__ import annotations
 
 import numpy as np
 
+from elsewise.confidence._band import band_limit
+from elsewise.confidence._betting import coupling_limit, move_cap, support_cap
 from elsewise.confidence._bootstrap import bootstrap_limit
 from elsewise.confidence._clt import clt_limit
 from elsewise.confidence._comparison import Comparison, Pairing
 from elsewise.confidence._dkw import dkw_limit
-from elsewise.confidence._limit import UpperLimit, largest
+from elsewise.confidence._limit import UpperLimit, largest, suggested_rows
 
 __all__ = [
     "Comparison",
     "Pairing",
     "UpperLimit",
+    "band_limit",
     "bootstrap_limit",
     "clt_limit",
+    "coupling_limit",
     "default_limit",
     "dkw_limit",
     "largest",
+    "move_cap",
+    "suggested_rows",
+    "support_cap",
 ]
 
 

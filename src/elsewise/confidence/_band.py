@@ -2,7 +2,8 @@
 
 The F-value of the i-th of n order statistics is Beta(i, n - i + 1). A band that gives each of them
 the same tail (the exact Berk-Jones band) is narrow near 0 and 1, where the DKW band wastes most of
-its width, and the trimmed ends need no band at all: what is spent on them is saved.
+its width, at the price of a little more in the middle. The trimmed ends need no band at all: what
+would be spent on them is saved.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ RANKS = 2048
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _LocalBands:
-    """Bands of equal local level; at width w every order statistic has tails of 2^(-1 - w/STEPS)."""
+    """Bands of equal local level; at width w each tail has probability 2^(-1 - w / STEPS)."""
 
     use: Use
 
@@ -109,9 +110,9 @@ def band_limit(comparison: Comparison, support: Support = None) -> UpperLimit:
     Examples
     --------
     >>> x = np.random.default_rng(0).uniform(size=(1, 200))
-    >>> comparison = Comparison.paired(x**2, x, 0.05)
+    >>> comparison = Comparison.paired(x**2, x, 0.1)
     >>> round(band_limit(comparison, (0.0, 1.0)).upper(0.95), 2)
-    0.37
+    0.4
     """
     return limit_from_bands(
         comparison,

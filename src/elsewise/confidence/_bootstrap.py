@@ -9,7 +9,6 @@ the "basic" method falls below the estimate.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -22,6 +21,9 @@ from elsewise.errors import InvalidInput
 from elsewise.transport import Ranked, segments
 
 __all__ = ["bootstrap_distances", "bootstrap_limit"]
+
+BATCH = 1 << 17
+"""Resampled projections handled at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,40 +90,46 @@ def bootstrap_limit(comparison: Comparison, draws: int, rng: np.random.Generator
 
 def bootstrap_distances(comparison: Comparison, draws: int, rng: np.random.Generator) -> np.ndarray:
     """Return the distances (draws,) of resampled rows, root scale."""
-    n = comparison.shape[1]
-    resample_moving = _resampler(comparison.moving)
+    directions, n = comparison.shape
+    moving_rng, fixed_rng = rng.spawn(2)
     if comparison.fixed is None:
         side = comparison.side(comparison.trim)
-        m, partners, spread = n, to_numpy(side.partners), to_numpy(side.spread)
-        resample_fixed: Callable[[np.ndarray], np.ndarray] = lambda counts: partners  # noqa: E731
+        m, known, spread = n, to_numpy(side.partners), to_numpy(side.spread)
     else:
-        m, spread = comparison.fixed.sorted.shape[1], np.zeros(comparison.shape[0])
-        resample_fixed = _resampler(comparison.fixed)
+        m, known, spread = comparison.fixed.sorted.shape[1], None, np.zeros(directions)
     pieces = segments(n, m, comparison.trim)
     at_moving, at_fixed = (_ranks(ranks, consecutive=n == m) for ranks in (pieces.x, pieces.y))
-    squares = np.empty(draws)
-    for draw in range(draws):
-        counts = fixed_counts = _counts(n, rng)
-        if comparison.pairing is Pairing.INDEPENDENT:
-            fixed_counts = _counts(m, rng)
-        gap = resample_moving(counts)[:, at_moving] - resample_fixed(fixed_counts)[:, at_fixed]
-        squares[draw] = np.mean((gap * gap) @ pieces.weights + spread)
-    return np.sqrt(squares)
+    squares = []
+    # Several draws at a time keep NumPy busy; a bounded number keeps memory and caches happy.
+    batch = max(1, BATCH // (directions * max(n, m)))
+    for start in range(0, draws, batch):
+        size = min(batch, draws - start)
+        counts = _counts(n, size, moving_rng)
+        moved = _resample(comparison.moving, counts)[..., at_moving]
+        if known is not None:
+            gap = moved - known[:, at_fixed]
+        else:
+            if comparison.pairing is Pairing.INDEPENDENT:
+                counts = _counts(m, size, fixed_rng)
+            gap = moved - _resample(comparison.fixed, counts)[..., at_fixed]
+        squares.append(np.mean((gap * gap) @ pieces.weights + spread, axis=-1))
+    return np.sqrt(np.concatenate(squares))
 
 
-def _counts(n: int, rng: np.random.Generator) -> np.ndarray:
-    """Draw n rows with replacement; return how often each came, (n,)."""
-    return np.bincount(rng.integers(n, size=n), minlength=n)
+def _counts(n: int, draws: int, rng: np.random.Generator) -> np.ndarray:
+    """Draw n rows with replacement, several times; return how often each came, (draws, n)."""
+    rows = rng.integers(n, size=(draws, n)) + n * np.arange(draws)[:, None]
+    counts: np.ndarray = np.bincount(rows.ravel(), minlength=draws * n)
+    return counts.reshape(draws, n)
 
 
-def _resampler(ranked: Ranked) -> Callable[[np.ndarray], np.ndarray]:
-    """Return the function from how often each row is drawn (n,) to the sorted resample (N, n)."""
-    order, flat = to_numpy(ranked.order), to_numpy(ranked.sorted).ravel()
-
-    def resample(counts: np.ndarray) -> np.ndarray:
-        return np.repeat(flat, np.take(counts, order).ravel()).reshape(order.shape)
-
-    return resample
+def _resample(ranked: Ranked | None, counts: np.ndarray) -> np.ndarray:
+    """Return the sorted resamples (draws, N, n), given how often each row is drawn (draws, n)."""
+    assert ranked is not None  # a sample, not a known side
+    order, values = to_numpy(ranked.order), to_numpy(ranked.sorted)
+    shape = (len(counts), *order.shape)
+    repeats = counts[:, order].ravel()
+    return np.repeat(np.broadcast_to(values, shape).ravel(), repeats).reshape(shape)
 
 
 def _ranks(ranks: np.ndarray, *, consecutive: bool) -> np.ndarray | slice:

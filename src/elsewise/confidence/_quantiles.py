@@ -40,22 +40,22 @@ class Cells:
 
     @property
     def weights(self) -> np.ndarray:
-        """ndarray (count,): share of the trimmed range in each cell."""
+        """Share (count,) of the trimmed range in each cell."""
         return np.diff(self._edges) / (1.0 - 2.0 * self.trim)
 
     @property
     def used(self) -> np.ndarray:
-        """ndarray (S,): numbers of the cells that reach into the trimmed range."""
+        """Numbers (S,) of the cells that reach into the trimmed range."""
         return np.flatnonzero(self.weights > 1e-12)
 
     @property
     def starts(self) -> np.ndarray:
-        """ndarray (S,): where the used cells start, inside the trimmed range."""
+        """Where the used cells start (S,), inside the trimmed range."""
         return np.asarray(self._edges[self.used])
 
     @property
     def ends(self) -> np.ndarray:
-        """ndarray (S,): where the used cells end, inside the trimmed range."""
+        """Where the used cells end (S,), inside the trimmed range."""
         return np.asarray(self._edges[self.used + 1])
 
     @property

@@ -37,6 +37,8 @@ UP, DOWN, SWAP = COUNTERFACTUAL, TARGET, INPUTS
 MOST_BARS = 15
 GAP = 0.02
 """Space between the stacked levels of a flow, as a share of its height."""
+LINE = 0.065
+"""Height of a line of text in a flow."""
 MOST_LEVELS = 7
 
 
@@ -175,8 +177,17 @@ def _labels(
     ax: Axes, x: float, tops: np.ndarray, shares: np.ndarray, names: list[str], side: str
 ) -> None:
     offset = -0.04 if side == "right" else 0.04
-    for top, share, name in zip(tops, shares, names, strict=True):
-        if share > 0:
-            text = f"{readable(name, 18)}  {share:.0%}".replace("%", " %")
-            middle = top - share / 2
-            ax.text(x + offset, middle, text, ha=side, va="center", fontsize="small", color=INK)
+    shown = np.flatnonzero(shares > 0)
+    middles = _apart((tops - shares / 2)[shown])
+    for k, middle in zip(shown, middles, strict=True):
+        text = f"{readable(names[k], 18)}  {shares[k]:.0%}".replace("%", " %")
+        ax.text(x + offset, middle, text, ha=side, va="center", fontsize="small", color=INK)
+
+
+def _apart(middles: np.ndarray) -> np.ndarray:
+    """Move falling heights as little down and up as it takes to be a line of text apart."""
+    steps = LINE * np.arange(middles.size)
+    # Falling by at least a line is being sorted once a line has been taken off for each step.
+    down = np.minimum.accumulate(middles + steps)
+    up = np.maximum.accumulate((middles + steps)[::-1])[::-1]
+    return np.asarray((down + up) / 2 - steps)

@@ -29,18 +29,20 @@ if TYPE_CHECKING:
     from elsewise.explanation import Explanation
     from elsewise.features import Feature
 
-__all__ = ["binned_plan", "correlations", "mu", "nu", "scatter"]
+__all__ = ["correlations", "mu", "nu", "scatter"]
 
 MOST_BINS = 100
 MOST_POINTS = 1500
 MOST_FEATURES = 14
 
 
-def mu(explanation: Explanation, ax: Axes | None = None) -> Axes:
+def mu(
+    explanation: Explanation, ax: Axes | None = None, plan: scipy.sparse.csr_array | None = None
+) -> Axes:
     """Draw the input plan: which factual rows a counterfactual row is paired with.
 
     Rows are in the order of their factual output on both axes, in at most 100 bins: mass on the
-    diagonal means that rows keep their place in the population.
+    diagonal means that rows are paired with themselves.
 
     Parameters
     ----------
@@ -48,15 +50,21 @@ def mu(explanation: Explanation, ax: Axes | None = None) -> Axes:
         What to draw.
     ax
         Where to draw; a new figure by default.
+    plan
+        ``explanation.mu()``, if it is at hand.
     """
-    title = "Input plan (mu)"
-    return _heat(canvas(ax, 4.4, 4.0), binned_plan(explanation, "mu"), title, "factual rows")
+    order = _output_order(explanation)
+    mass = _binned(explanation.mu() if plan is None else plan, order, order)
+    return _heat(canvas(ax, 4.4, 4.0), mass, "Input plan (mu)", "factual rows")
 
 
-def nu(explanation: Explanation, ax: Axes | None = None) -> Axes:
+def nu(
+    explanation: Explanation, ax: Axes | None = None, plan: scipy.sparse.csr_array | None = None
+) -> Axes:
     """Draw the output plan: which part of the target a counterfactual row is paired with.
 
-    Rows are in the order of their factual output, the target in its own order.
+    Rows are in the order of their factual output, the target in its own order, in at most 100 bins:
+    mass on the diagonal means that rows keep their order.
 
     Parameters
     ----------
@@ -64,16 +72,10 @@ def nu(explanation: Explanation, ax: Axes | None = None) -> Axes:
         What to draw.
     ax
         Where to draw; a new figure by default.
+    plan
+        ``explanation.nu()``, if it is at hand.
     """
-    title = "Output plan (nu)"
-    return _heat(canvas(ax, 4.4, 4.0), binned_plan(explanation, "nu"), title, "target")
-
-
-def binned_plan(explanation: Explanation, plan: str) -> np.ndarray:
-    """Return "mu" or "nu" summed into at most 100 x 100 bins, of mass 1, rows in output order."""
-    order = np.argsort(explanation.factual_outputs[:, 0], kind="stable")
-    if plan == "mu":
-        return _binned(explanation.mu(), order, order)
+    order = _output_order(explanation)
     target = explanation.problem.target
     # A known distribution is represented by its quantiles, which are in order.
     wanted = np.arange(order.size)
@@ -81,7 +83,12 @@ def binned_plan(explanation: Explanation, plan: str) -> np.ndarray:
         wanted = np.argsort(np.asarray(target.values)[:, 0], kind="stable")
     elif isinstance(target, Derived | Constant):
         wanted = order
-    return _binned(explanation.nu(), order, wanted)
+    mass = _binned(explanation.nu() if plan is None else plan, order, wanted)
+    return _heat(canvas(ax, 4.4, 4.0), mass, "Output plan (nu)", "target")
+
+
+def _output_order(explanation: Explanation) -> np.ndarray:
+    return np.argsort(explanation.factual_outputs[:, 0], kind="stable")
 
 
 def _binned(plan: scipy.sparse.csr_array, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
@@ -89,8 +96,7 @@ def _binned(plan: scipy.sparse.csr_array, rows: np.ndarray, columns: np.ndarray)
 
     def sums(order: np.ndarray) -> scipy.sparse.csr_array:
         size = order.size
-        # About two bins per root of the number of rows: several rows in each.
-        bins = min(size, MOST_BINS, max(10, round(2 * size**0.5)))
+        bins = min(size, MOST_BINS)
         place = np.arange(size) * bins // size
         return scipy.sparse.csr_array((np.ones(size), (place, order)), shape=(bins, size))
 

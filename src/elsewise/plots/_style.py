@@ -74,7 +74,7 @@ def dress(ax: Axes, *, title: str = "", x: str = "", y: str = "", grid: Axis | N
     ax.set_title(title, loc="left", color=INK, fontsize="medium", fontweight="bold")
     ax.set_xlabel(x, color=INK)
     ax.set_ylabel(y, color=INK)
-    ax.tick_params(colors=INK, length=0, labelsize="small")
+    ax.tick_params(colors=INK, length=0, pad=6, labelsize="small")
     ax.spines[["top", "right"]].set_visible(False)
     ax.spines[["left", "bottom"]].set_color(GRID)
     ax.set_axisbelow(True)

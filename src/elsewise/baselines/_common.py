@@ -1,0 +1,254 @@
+"""What every rival needs: the question in codes, and the way back to an explanation."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from elsewise._arrays import to_numpy
+from elsewise.certificate import Kind as CertificateKind
+from elsewise.certificate import certify
+from elsewise.errors import InvalidInput
+from elsewise.explanation import Explanation, Status
+from elsewise.features import Encoder, Kind, Legal, Schema
+from elsewise.maps import Map, Motion, Rows
+from elsewise.models import bind
+from elsewise.problem import Limits, Problem, populate
+from elsewise.search import Outcome
+from elsewise.solver import Settings
+from elsewise.targets import Target, constant
+
+__all__ = ["Field", "Question", "Rival", "answer", "fields_of", "filled", "pose"]
+
+PROBES = 32
+BACKGROUND_ROWS = 1024
+"""At most this many background rows are kept in the explanation; the rival sees all."""
+BATCH = 65536
+"""Rows the model is asked for at once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Rival(Explanation):
+    """An explanation made by another method: rows and a certificate, but no map."""
+
+    method: str
+    """Name of the method, with the variant."""
+    seconds: float
+    """Wall time of the method itself, without binding the model and without the certificate."""
+
+    def apply(self, rows: pd.DataFrame) -> pd.DataFrame:
+        """Refuse: the method answers for its own rows only."""
+        raise InvalidInput(
+            "rows",
+            expected="an explanation with a recorded map",
+            received=f"one made by {self.method}, which answers for its own rows only",
+            fix="use elsewise.explain, whose map works on new rows",
+        )
+
+
+class Field(NamedTuple):
+    """What a rival sees as one attribute: a number, a category, or a one-hot group."""
+
+    name: str
+    columns: tuple[int, ...]
+    """Places of its columns in the codes."""
+    levels: np.ndarray | None
+    """ndarray (L, len(columns)): what a category or a group can be; None for a number."""
+    labels: tuple[str, ...]
+    """Readable levels."""
+    allowed: np.ndarray
+    """bool (L,): levels that may be moved to."""
+    free: bool
+    direction: int
+
+    def level_of(self, codes: np.ndarray) -> np.ndarray:
+        """Level (n,) of each row of a category or a group; -1 where missing."""
+        if self.levels is None or len(self.columns) == 1:
+            column = codes[:, self.columns[0]]
+            return np.where(np.isnan(column), -1, column).astype(np.int64)
+        return np.asarray(codes[:, self.columns].argmax(axis=1))
+
+
+def fields_of(schema: Schema) -> tuple[Field, ...]:
+    """List the attributes, fixed ones left out, groups in the place of their first column."""
+    features = schema.features
+    groups: dict[str, list[int]] = {}
+    for j, feature in enumerate(features):
+        if feature.group is not None:
+            groups.setdefault(feature.group, []).append(j)
+    found = []
+    for j, feature in enumerate(features):
+        columns: tuple[int, ...] = (j,)
+        levels, labels, name = None, (), str(feature.name)
+        allowed = np.ones(len(feature.levels), dtype=bool)
+        if feature.kind is Kind.FIXED:
+            continue
+        if feature.group is not None:
+            columns = tuple(groups[feature.group])
+            if j != columns[0]:
+                continue
+            levels, name = np.eye(len(columns)), feature.group
+            labels = tuple(str(features[place].name) for place in columns)
+            allowed = np.ones(len(columns), dtype=bool)
+        elif feature.kind is Kind.CATEGORY:
+            levels = np.arange(len(feature.levels), dtype=np.float64)[:, None]
+            labels = tuple(map(str, feature.levels))
+            if feature.allowed is not None:
+                allowed = np.array([level in feature.allowed for level in feature.levels])
+        free = all(features[place].free for place in columns)
+        found.append(Field(name, columns, levels, labels, allowed, free, feature.direction))
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """Rows that should reach a threshold, in codes."""
+
+    problem: Problem
+    encoder: Encoder
+    model: Any
+    index: pd.Index[Any]
+    codes: np.ndarray
+    """ndarray (n, p): the rows."""
+    background: np.ndarray
+    """ndarray (m, p): all background rows."""
+    fields: tuple[Field, ...]
+    legal: Legal
+    threshold: float
+
+    def outputs(self, codes: np.ndarray) -> np.ndarray:
+        """First output (n,) of codes (n, p), in batches."""
+        model = self.problem.outputs
+        parts = [
+            to_numpy(model.values(model.place(codes[first : first + BATCH])))[:, 0]
+            for first in range(0, len(codes), BATCH)
+        ]
+        return np.concatenate(parts) if parts else np.empty(0)
+
+    def valid(self, codes: np.ndarray) -> np.ndarray:
+        """Which rows reach the threshold, bool (n,)."""
+        return np.asarray(self.outputs(codes) >= self.threshold)
+
+    def possible(self, codes: np.ndarray) -> np.ndarray:
+        """Which rows keep the schema's rules, bool (n,)."""
+        obeys = self.problem.obeys
+        return np.ones(len(codes), dtype=bool) if obeys is None else obeys(codes)
+
+
+def pose(
+    model: Any,
+    rows: pd.DataFrame,
+    *,
+    schema: Schema | None,
+    background: pd.DataFrame | None,
+    target: Target | None,
+    limits: Limits | None,
+    threshold: float,
+    seed: int,
+) -> Question:
+    """Turn frames into codes, as `elsewise.explain` does."""
+    schema = Schema.infer(rows, background) if schema is None else schema
+    fields = fields_of(schema)
+    if not any(field.free for field in fields):
+        raise InvalidInput(
+            "schema",
+            expected="at least one feature that may move",
+            received="every feature is frozen",
+            fix="free one with schema.free(name)",
+        )
+    encoder = schema.encoder(rows)
+    codes = encoder.encode(rows)
+    everything = codes
+    if background is not None:
+        everything = encoder.extend(background).encode(background)
+    outputs = bind(model, encoder, probe=codes[:PROBES])
+    placed = outputs.place(codes)
+    rng = np.random.default_rng([seed, *b"background"])
+    kept = rng.permutation(len(everything))[:BACKGROUND_ROWS]
+    problem = Problem(
+        factual=placed,
+        schema=schema,
+        embedding=schema.embedding().like(placed),
+        outputs=outputs,
+        precise=outputs.precise(codes[:PROBES]),
+        target=constant(1.0) if target is None else target,
+        background=outputs.place(everything[np.sort(kept)]),
+        obeys=encoder.obeys if schema.rules else None,
+        limits=limits or Limits(),
+        seed=seed,
+    )
+    broken = None if problem.obeys is None else ~problem.obeys(codes)
+    return Question(
+        problem=problem,
+        encoder=encoder,
+        model=model,
+        index=rows.index,
+        codes=codes,
+        background=everything,
+        fields=fields,
+        legal=schema.legal(codes, broken=broken),
+        threshold=threshold,
+    )
+
+
+def answer(
+    question: Question, method: str, find: Callable[[], tuple[np.ndarray, tuple[str, ...]]]
+) -> dict[str, Any]:
+    """Run a method and certify what it found; returns the keyword arguments of `Rival`.
+
+    ``find`` returns the counterfactual codes (n, p) and what the user should know about them.
+    """
+    begin = time.perf_counter()
+    found, notices = find()
+    seconds = time.perf_counter() - begin
+    problem = question.problem
+    codes = problem.outputs.place(found)
+    rows = Rows(codes, problem.outputs.values(codes))
+    population = populate(problem, problem.factual)
+    settings = Settings()
+    certificate = certify(problem, population, rows, settings.draws, CertificateKind.IN_SAMPLE)
+    outcome = Outcome.CHOSEN
+    if problem.limits.inputs is not None or problem.limits.outputs is not None:
+        outcome = Outcome.CERTIFIED if certificate.met else Outcome.NOT_FEASIBLE
+    return {
+        "problem": problem,
+        "model": question.model,
+        "encoder": question.encoder,
+        "index": question.index,
+        "rows": rows,
+        "factual_outputs": to_numpy(population.outputs),
+        "map": Map(steps=(), motion=Motion()),
+        "certificate": certificate,
+        "status": Status(
+            outcome=outcome, notices=(f"made by {method}", *notices, *problem.schema.notices)
+        ),
+        "iterations": (),
+        "settings": settings,
+        "method": method,
+        "seconds": seconds,
+    }
+
+
+def filled(codes: np.ndarray, reference: np.ndarray, fields: tuple[Field, ...]) -> np.ndarray:
+    """Codes with missing cells replaced by the reference's median, or most frequent level."""
+    values = codes.copy()
+    for field in fields:
+        for j in field.columns:
+            missing = np.isnan(values[:, j])
+            if missing.any():
+                known = reference[~np.isnan(reference[:, j]), j]
+                values[missing, j] = _typical(known, number=field.levels is None)
+    return values
+
+
+def _typical(known: np.ndarray, *, number: bool) -> float:
+    if not len(known):
+        return 0.0
+    if number:
+        return float(np.quantile(known, 0.5, method="inverted_cdf"))
+    return float(np.bincount(known.astype(np.int64)).argmax())

@@ -1,0 +1,248 @@
+"""One self-contained HTML page: what would have to change, how far, and how sure we are.
+
+`render` is a pure function of the explanation. The page needs no network and no script, shows
+aggregates only unless single rows are asked for, and escapes everything the user named.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping
+from functools import cache, partial
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from elsewise import plots
+from elsewise.errors import InvalidInput
+from elsewise.plots._style import amount
+from elsewise.report import _words
+from elsewise.report._numbers import drift, summary
+from elsewise.report._page import Section, Table, figure, sections
+from elsewise.report._words import headline, verdict
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+    from elsewise.explanation import Explanation
+
+__all__ = ["drift", "headline", "render", "render_comparison", "summary", "write", "write_text"]
+
+CITATION = (
+    "L. You, L. Cao, M. Nilsson, B. Zhao, L. Lei. Distributional Counterfactual Explanations With "
+    "Optimal Transport. AISTATS 2025."
+)
+
+
+def render(
+    explanation: Explanation,
+    *,
+    title: str = "Distributional counterfactual explanation",
+    output: str = "model output",
+    command: str | None = None,
+    frontier: pd.DataFrame | None = None,
+    stability: pd.DataFrame | None = None,
+    rows: int = 0,
+) -> str:
+    """Return the report of an explanation as one HTML page.
+
+    Parameters
+    ----------
+    explanation
+        What to report.
+    title
+        Title of the page.
+    output
+        What the model's output is called, for instance "risk of default".
+    command
+        How to get the same result again; by default the call of `elsewise.explain`.
+    frontier
+        DataFrame with the columns ``inputs`` and ``outputs``, shown if given.
+    stability
+        DataFrame shown as it is, if given.
+    rows
+        Show so many single rows, before and after; none by default.
+    """
+    parts = sections(explanation, output, command, frontier, stability, rows)
+    certificate = explanation.certificate
+    return (
+        _environment()
+        .get_template("page.html")
+        .render(
+            title=title,
+            answer=_words.answer(explanation, output),
+            facts=_facts(explanation, output),
+            certificate=certificate,
+            verdict=verdict(certificate),
+            status=str(explanation.status),
+            words=_words,
+            sections=parts,
+            citation=CITATION,
+            style=_read("style.css"),
+        )
+    )
+
+
+def render_comparison(
+    explanations: Mapping[str, Explanation],
+    *,
+    title: str = "Explanations side by side",
+    output: str = "model output",
+) -> str:
+    """Return one page that compares several explanations.
+
+    Parameters
+    ----------
+    explanations
+        Explanations by the name each is shown under.
+    title
+        Title of the page.
+    output
+        What the model's output is called.
+    """
+    if not explanations:
+        raise InvalidInput(
+            "explanations",
+            expected="at least one explanation",
+            received="none",
+            fix="pass {'name': explanation}",
+        )
+    return (
+        _environment()
+        .get_template("comparison.html")
+        .render(
+            title=title,
+            headlines={name: headline(e, output) for name, e in explanations.items()},
+            verdicts={name: verdict(e.certificate) for name, e in explanations.items()},
+            sections=_compared(explanations, output),
+            citation=CITATION,
+            style=_read("style.css"),
+        )
+    )
+
+
+def write(explanation: Explanation, path: str | Path, **options: Any) -> Path:
+    """Write the report of an explanation to a file; options are those of `render`."""
+    return write_text(render(explanation, **options), path)
+
+
+def write_text(text: str, path: str | Path) -> Path:
+    """Write a file that appears whole or not at all."""
+    place = Path(path)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    handle, fresh = tempfile.mkstemp(prefix=f".{place.name}-", dir=place.parent)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", errors="xmlcharrefreplace") as file:
+            file.write(text)
+        Path(fresh).chmod(0o644)
+        Path(fresh).replace(place)
+    except BaseException:
+        Path(fresh).unlink(missing_ok=True)
+        raise
+    return place
+
+
+def _facts(explanation: Explanation, output: str) -> list[tuple[str, str]]:
+    """The few numbers beside the headline: what they are and what they say."""
+    mean = [
+        _words.level(explanation, float(values[:, 0].mean()))
+        for values in (explanation.factual_outputs, explanation.outputs)
+    ]
+    moved, count = _words.moved_rows(explanation), len(explanation.outputs)
+    inputs, outputs = explanation.certificate.inputs, explanation.certificate.outputs
+    return [
+        (f"mean {output}", f"{mean[0]} → {mean[1]}"),
+        ("rows that change", f"{moved:,} of {count:,}"),
+        ("input distance", amount(inputs.estimate)),
+        ("output distance", amount(outputs.estimate)),
+    ]
+
+
+def _compared(explanations: Mapping[str, Explanation], output: str) -> list[Section]:
+    certificates = {name: e.certificate for name, e in explanations.items()}
+    records = pd.DataFrame(
+        {
+            "name": list(certificates),
+            "inputs": [c.inputs.estimate for c in certificates.values()],
+            "outputs": [c.outputs.estimate for c in certificates.values()],
+            "inputs_limit": [c.inputs.upper_limit for c in certificates.values()],
+            "outputs_limit": [c.outputs.upper_limit for c in certificates.values()],
+        }
+    )
+    rows = tuple(
+        (
+            name,
+            verdict(e.certificate).value,
+            _words.level(e, float(e.factual_outputs[:, 0].mean())),
+            _words.level(e, float(e.outputs[:, 0].mean())),
+            f"{_words.moved_rows(e):,} of {len(e.outputs):,}",
+            amount(e.certificate.inputs.upper_limit),
+            amount(e.certificate.outputs.upper_limit),
+            e.problem.target.name,
+        )
+        for name, e in explanations.items()
+    )
+    columns = (
+        "explanation",
+        "certificate",
+        f"mean {output} before",
+        "after",
+        "rows that change",
+        "input limit",
+        "output limit",
+        "target",
+    )
+    return [
+        Section(
+            anchor="comparison",
+            title="Distances and certificates",
+            figures=(
+                figure(
+                    partial(plots.comparison, records),
+                    "comparison",
+                    "Input against output distance; bars reach up to the upper limits.",
+                    f"{len(records)} explanations.",
+                    (6.0, 4.0),
+                ),
+            ),
+            tables=(Table(caption="Side by side", columns=columns, rows=rows),),
+        ),
+        _compared_features(explanations),
+    ]
+
+
+def _compared_features(explanations: Mapping[str, Explanation]) -> Section:
+    shares = {name: e.changes()["share"] for name, e in explanations.items()}
+    table = pd.concat(shares, axis=1).fillna(0.0)
+    table = table.loc[table.mean(axis=1).sort_values(ascending=False, kind="stable").index]
+    rows = tuple(
+        (str(name), *map(_words.percent, row))
+        for name, row in zip(table.index, table.to_numpy().tolist(), strict=True)
+    )
+    return Section(
+        anchor="features",
+        title="Features by their share of the distance",
+        tables=(Table(caption="Share of the distance", columns=("feature", *shares), rows=rows),),
+    )
+
+
+@cache
+def _environment() -> Environment:
+    from jinja2 import DictLoader, Environment, StrictUndefined
+
+    names = ("page.html", "comparison.html", "parts.html")
+    return Environment(
+        loader=DictLoader({name: _read(name) for name in names}),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+@cache
+def _read(name: str) -> str:
+    return files("elsewise.report").joinpath("templates", name).read_text(encoding="utf-8")

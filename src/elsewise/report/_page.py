@@ -1,0 +1,492 @@
+"""The parts of a page: sections of pictures and tables, made from an explanation."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from elsewise import plots
+from elsewise._arrays import to_numpy
+from elsewise.features import Kind
+from elsewise.plots._joint import correlation_pair
+from elsewise.plots._style import amount
+from elsewise.report._numbers import (
+    correlation_changes,
+    drift,
+    fingerprints,
+    flow_table,
+    output_table,
+    rank_correlation,
+)
+from elsewise.report._words import change_words, level, percent
+from elsewise.targets import Constant, Derived
+
+if TYPE_CHECKING:
+    from elsewise.explanation import Explanation
+
+__all__ = ["Figure", "Section", "Table", "figure", "frame_table", "sections"]
+
+MOST_PANELS = 12
+MOST_FLOWS = 4
+PACKAGES = ("elsewise", "numpy", "scipy", "pandas", "scikit-learn", "matplotlib")
+PSI_READING = "PSI is often read so: under 0.1 stable, up to 0.25 some shift, above a large one."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """One picture."""
+
+    svg: str
+    caption: str
+    small: bool = False
+    """Whether it stands in a row of several."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """One table; cells are texts, the first of a row names it."""
+
+    caption: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """A part of the page under its own heading."""
+
+    anchor: str
+    title: str
+    text: tuple[str, ...] = ()
+    figures: tuple[Figure, ...] = ()
+    tables: tuple[Table, ...] = ()
+    code: str = ""
+    beside: bool = False
+    """Whether its one figure and its one table stand side by side."""
+
+
+def sections(
+    explanation: Explanation,
+    output: str,
+    command: str | None,
+    frontier: pd.DataFrame | None,
+    stability: pd.DataFrame | None,
+    rows: int,
+) -> list[Section]:
+    """Return the parts of a report below its headline and certificate, in order."""
+    made: list[Section | None] = [
+        _outputs(explanation, output),
+        _features(explanation),
+        _optional(explanation, "groups", "Groups that moved", "Which rows moved, and how."),
+        _optional(explanation, "surprises", "Surprises", "What one may not have expected."),
+        _flows(explanation),
+        _joint(explanation),
+        _plans(explanation),
+        _drift(explanation),
+        _frontier(explanation, frontier),
+        _given("stability", "Stability", stability, "How much the result depends on chance."),
+        _search(explanation),
+        _single_rows(explanation, rows),
+        _origin(explanation, command),
+    ]
+    return [section for section in made if section is not None]
+
+
+def figure(
+    draw: Callable[..., Any],
+    name: str,
+    caption: str,
+    description: str,
+    size: tuple[float, float] = (5.4, 3.5),
+    *,
+    small: bool = False,
+    panels: int | None = None,
+) -> Figure:
+    """Draw a picture for the page."""
+    svg = plots.to_svg(
+        draw, name=name, title=caption, description=description, size=size, panels=panels
+    )
+    return Figure(svg=svg, caption=caption, small=small)
+
+
+def frame_table(frame: pd.DataFrame, caption: str) -> Table:
+    """Return any frame as a table of texts, its index first."""
+    flat = frame.reset_index() if frame.index.name or frame.index.nlevels > 1 else frame
+    return Table(
+        caption=caption,
+        columns=tuple(str(name).replace("_", " ") for name in flat.columns),
+        rows=tuple(tuple(map(_cell, row)) for row in flat.itertuples(index=False, name=None)),
+    )
+
+
+def _cell(value: object) -> str:
+    if value is None or value is pd.NA or (isinstance(value, float) and np.isnan(value)):
+        return "–"
+    if isinstance(value, bool | np.bool_):
+        return "yes" if value else "no"
+    if isinstance(value, int | np.integer):
+        return f"{int(value):,}"
+    if isinstance(value, float | np.floating):
+        return amount(float(value))
+    return str(value)
+
+
+def _outputs(explanation: Explanation, output: str) -> Section:
+    count = explanation.outputs.shape[1]
+    figures, tables = [], []
+    for k in range(min(count, 6)):
+        table = output_table(explanation, k)
+        before, after = (level(explanation, value) for value in table.to_numpy()[0].tolist())
+        what = output if count == 1 else f"{output}, column {k + 1}"
+        figures.append(
+            figure(
+                partial(plots.outputs, explanation, column=k, label=what),
+                f"outputs-{k}",
+                f"Quantiles of the {what}: factual, counterfactual and target.",
+                f"The mean goes from {before} to {after}.",
+                small=count > 1,
+            )
+        )
+        cells = tuple(
+            (str(name), *(level(explanation, value) for value in row))
+            for name, row in zip(table.index, table.to_numpy(), strict=True)
+        )
+        tables.append(
+            Table(caption=f"The {what} in numbers", columns=("", *table.columns), rows=cells)
+        )
+    target = explanation.problem.target
+    describe = getattr(target, "describe", None)
+    return Section(
+        anchor="outputs",
+        title="What the model answers",
+        text=(
+            f"Wanted: {describe() if describe else target.name}.",
+            "Each curve shows, for every share of rows, the output they stay below. The band is "
+            "where the counterfactual's curve may lie in the population.",
+        ),
+        figures=tuple(figures),
+        tables=tuple(tables),
+        beside=count == 1,
+    )
+
+
+def _features(explanation: Explanation) -> Section:
+    changes = explanation.changes()
+    schema = explanation.problem.schema
+    first = changes.index[0]
+    figures = [
+        figure(
+            partial(plots.changes, explanation),
+            "changes",
+            "Features by their share of the distance.",
+            f"{first} carries the largest share, {percent(changes.loc[first, 'share'])}.",
+            (6.4, 0.9 + 0.34 * min(len(changes), 15)),
+        )
+    ]
+    moved = changes[changes["rows_moved"] > 0]
+    for k, name in enumerate(moved.index[:MOST_PANELS]):
+        figures.append(
+            figure(
+                lambda ax, name=name: plots.feature(explanation, name, ax),
+                f"feature-{k}",
+                f"{name}: {change_words(explanation, name, changes.loc[name])}.",
+                "Bars" if schema[name].kind is Kind.CATEGORY else "Quantile curves",
+                (4.4, 2.9),
+                small=True,
+            )
+        )
+    rows = tuple(
+        (
+            str(name),
+            percent(row["share"]),
+            percent(row["rows_moved"]),
+            change_words(explanation, name, row),
+            amount(row["distance"]),
+        )
+        for name, row in changes.iterrows()
+    )
+    still = [str(feature.name) for feature in schema.features if not feature.free]
+    text = ["Sorted by the share of the squared distance each feature carries."]
+    if still:
+        text.append(f"Kept as they are: {', '.join(still)}.")
+    if len(moved) > MOST_PANELS:
+        text.append(f"The {MOST_PANELS} largest have a picture, the table has all.")
+    columns = ("feature", "share of distance", "rows that change", "how", "own distance (SD)")
+    table = Table(caption="What changes, feature by feature", columns=columns, rows=rows)
+    return Section(
+        anchor="features",
+        title="What would have to change",
+        text=tuple(text),
+        figures=tuple(figures),
+        tables=(table,),
+    )
+
+
+def _optional(explanation: Explanation, method: str, title: str, text: str) -> Section | None:
+    """A section from a method that returns a frame, if the explanation has it."""
+    ask = getattr(explanation, method, None)
+    return None if ask is None else _given(method, title, ask(), text)
+
+
+def _given(anchor: str, title: str, frame: Any, text: str) -> Section | None:
+    if not isinstance(frame, pd.DataFrame) or frame.empty:
+        return None
+    return Section(
+        anchor=anchor, title=title, text=(text,), tables=(frame_table(frame.head(20), title),)
+    )
+
+
+def _flows(explanation: Explanation) -> Section | None:
+    flows = flow_table(explanation)
+    if not flows:
+        return None
+    order = list(explanation.changes().index)
+    moved = {flow.feature for flow in flows}
+    names = [name for name in order if name in moved][:MOST_FLOWS]
+    figures = [
+        figure(
+            lambda ax, name=name: plots.flows(explanation, name, ax),
+            f"flows-{k}",
+            f"{name}: rows moving between categories.",
+            _largest_flow(flows, name),
+            (4.4, 3.3),
+            small=True,
+        )
+        for k, name in enumerate(names)
+    ]
+    rows = tuple(
+        (str(f.feature), str(f.before), str(f.after), f"{f.rows:,}", percent(f.share))
+        for f in flows
+    )
+    columns = ("feature", "from", "to", "rows", "share of rows")
+    return Section(
+        anchor="flows",
+        title="Rows that change category",
+        figures=tuple(figures),
+        tables=(Table(caption="The largest flows", columns=columns, rows=rows),),
+    )
+
+
+def _largest_flow(flows: Iterable[Any], name: Hashable) -> str:
+    largest = next(flow for flow in flows if flow.feature == name)
+    share = percent(largest.share)
+    return f"The largest flow: {share} of rows from {largest.before} to {largest.after}."
+
+
+def _joint(explanation: Explanation) -> Section:
+    names, before, after = correlation_pair(explanation)
+    figures = [
+        figure(
+            partial(plots.projected, explanation),
+            "projected",
+            "All features at once, projected on their mean change.",
+            "Quantile curves of the projected rows, factual and counterfactual.",
+            (4.4, 3.2),
+            small=True,
+        )
+    ]
+    tables: tuple[Table, ...] = ()
+    if len(names) > 1:
+        pairs = correlation_changes(names, before, after)
+        one, two, old, new = pairs[0]
+        figures.append(
+            figure(
+                partial(plots.correlations, explanation),
+                "correlations",
+                "Correlations: factual below the diagonal, counterfactual above.",
+                f"The largest change: {one} and {two}, from {old:.2f} to {new:.2f}.",
+                (4.4, 4.0),
+                small=True,
+            )
+        )
+        rows = tuple((str(a), str(b), f"{r:.2f}", f"{s:.2f}") for a, b, r, s in pairs)
+        columns = ("feature", "and", "factual", "counterfactual")
+        caption = "Correlations that change most"
+        tables = (Table(caption=caption, columns=columns, rows=rows),)
+    return Section(
+        anchor="joint",
+        title="Does the population hang together?",
+        text=("The distance compares joint distributions, so relations between features count.",),
+        figures=tuple(figures),
+        tables=tables,
+    )
+
+
+def _plans(explanation: Explanation) -> Section:
+    inputs, outputs = explanation.mu(), explanation.nu()
+    own = float(inputs.trace()) * inputs.shape[0]
+    order = rank_correlation(explanation.factual_outputs[:, 0], explanation.outputs[:, 0])
+    pairs = f"a row is paired with its own counterpart {amount(own)} times as often as by chance"
+    ranks = f"the rank correlation of a row's output before and after is {order:.2f}"
+    figures = [
+        figure(
+            partial(plots.mu, explanation, plan=inputs),
+            "plan-mu",
+            f"Input plan (mu): {pairs}.",
+            "Heat map of the mass between counterfactual and factual rows.",
+            (4.4, 4.1),
+            small=True,
+        )
+    ]
+    text = [
+        "A bright diagonal of the input plan means that rows stay themselves; of the output plan, "
+        "that their order by output stays. The first without the second is worth a closer look.",
+        f"{pairs[0].upper()}{pairs[1:]}; {ranks}.",
+    ]
+    if isinstance(explanation.problem.target, Constant) or _level_target(explanation):
+        text.append("The output plan is not drawn: every row is wanted at the same output.")
+    else:
+        figures.append(
+            figure(
+                partial(plots.nu, explanation, plan=outputs),
+                "plan-nu",
+                f"Output plan (nu): {ranks}.",
+                "Heat map of the mass between counterfactual rows and the target.",
+                (4.4, 4.1),
+                small=True,
+            )
+        )
+    return Section(
+        anchor="plans", title="Who is paired with whom", text=tuple(text), figures=tuple(figures)
+    )
+
+
+def _level_target(explanation: Explanation) -> bool:
+    """Whether the target wants the same output of every row."""
+    target = explanation.problem.target
+    if not isinstance(target, Derived):
+        return False
+    wanted = to_numpy(target.of(explanation.factual_outputs))
+    return bool(np.all(wanted == wanted[0]))
+
+
+def _drift(explanation: Explanation) -> Section:
+    table = drift(explanation)
+    rows = tuple((str(name), amount(r["psi"]), _cell(r["ks"])) for name, r in table.iterrows())
+    return Section(
+        anchor="drift",
+        title="How large the shift is by usual measures",
+        text=(PSI_READING,),
+        tables=(
+            Table(
+                caption="Population stability index and Kolmogorov-Smirnov distance",
+                columns=("feature", "PSI", "KS"),
+                rows=rows,
+            ),
+        ),
+    )
+
+
+def _frontier(explanation: Explanation, frontier: pd.DataFrame | None) -> Section | None:
+    if frontier is None:
+        return None
+    return Section(
+        anchor="frontier",
+        title="How far for how close",
+        text=("Each point is a counterfactual population: the closer the output, the further.",),
+        figures=(
+            figure(
+                partial(plots.frontier, frontier),
+                "frontier",
+                "Input distance against output distance.",
+                f"{len(frontier)} points.",
+            ),
+        ),
+        tables=(frame_table(frontier, "The frontier in numbers"),),
+    )
+
+
+def _search(explanation: Explanation) -> Section:
+    return Section(
+        anchor="search",
+        title="How it was found",
+        text=(f"{len(explanation.iterations) - 1} iterations. {explanation.status}.",),
+        figures=(
+            figure(
+                partial(plots.convergence, explanation),
+                "convergence",
+                "Both upper limits, their bounds, and the balance eta.",
+                "Lines over the iterations of the search.",
+                (5.8, 4.2),
+            ),
+        ),
+    )
+
+
+def _single_rows(explanation: Explanation, rows: int) -> Section | None:
+    """The first rows before and after, only when asked for."""
+    if rows < 1:
+        return None
+    before, after = explanation.factual.head(rows), explanation.counterfactual.head(rows)
+    cells = tuple(
+        (str(label), *(_arrow(a, b) for a, b in zip(old, new, strict=True)))
+        for label, old, new in zip(
+            before.index,
+            before.itertuples(index=False, name=None),
+            after.itertuples(index=False, name=None),
+            strict=True,
+        )
+    )
+    columns = ("row", *map(str, before.columns))
+    table = Table(caption=f"The first {len(before)} rows", columns=columns, rows=cells)
+    return Section(anchor="rows", title="Single rows", tables=(table,))
+
+
+def _arrow(before: object, after: object) -> str:
+    old, new = _cell(before), _cell(after)
+    return old if old == new else f"{old} → {new}"
+
+
+def _origin(explanation: Explanation, command: str | None) -> Section:
+    problem, settings = explanation.problem, explanation.settings
+    hashes = fingerprints(explanation)
+    limits = problem.limits
+    pairs: Sequence[tuple[str, object]] = (
+        ("model", problem.outputs.description),
+        ("target", problem.target.name),
+        ("input bound", "as small as possible" if limits.inputs is None else limits.inputs),
+        ("output bound", "as small as possible" if limits.outputs is None else limits.outputs),
+        ("confidence", percent(limits.confidence)),
+        ("trim", percent(limits.trim)),
+        ("rows", f"{len(explanation.outputs):,}"),
+        ("free features", sum(feature.free for feature in problem.schema.features)),
+        ("seed", problem.seed),
+        ("settings", settings),
+        ("data (SHA-256 of the rows)", hashes["data"]),
+        ("model (SHA-256 of its outputs on them)", hashes["model"]),
+        ("made with", ", ".join(_versions())),
+    )
+    rows = tuple((name, str(value)) for name, value in pairs)
+    notices = tuple(f"Note on {notice}." for notice in explanation.status.notices)
+    return Section(
+        anchor="origin",
+        title="Where this comes from",
+        text=notices,
+        tables=(Table(caption="Settings and origin", columns=("what", "value"), rows=rows),),
+        code=command or _call(explanation),
+    )
+
+
+def _call(explanation: Explanation) -> str:
+    problem = explanation.problem
+    return (
+        f"ew.explain(model, rows, target=ew.targets.{problem.target.name}, "
+        f"limits=ew.{problem.limits}, seed={problem.seed})"
+    )
+
+
+def _versions() -> list[str]:
+    found = [f"Python {platform.python_version()}"]
+    for package in PACKAGES:
+        try:
+            found.append(f"{package} {version(package)}")
+        except PackageNotFoundError:
+            continue
+    return found

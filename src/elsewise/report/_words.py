@@ -1,0 +1,231 @@
+"""What an explanation says, in plain words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from elsewise._arrays import to_numpy
+from elsewise.certificate import Kind
+from elsewise.plots._style import amount
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from elsewise.certificate import Certificate, Evidence
+    from elsewise.explanation import Explanation
+
+__all__ = [
+    "Answer",
+    "Verdict",
+    "answer",
+    "assumptions",
+    "change_words",
+    "headline",
+    "level",
+    "limits_of_the_claim",
+    "meaning",
+    "moved_rows",
+    "one_line",
+    "percent",
+    "side_words",
+    "verdict",
+]
+
+NAMED = 3
+"""Features named in the headline."""
+PERCENT = "\u00a0%"
+"""The sign, on the same line as its number."""
+
+
+class Verdict(StrEnum):
+    """What a certificate comes to."""
+
+    MET = "met"
+    NOT_MET = "not met"
+    NOT_CERTIFIABLE = "not certifiable"
+    NOT_ASKED = "no bound asked for"
+
+
+def verdict(certificate: Certificate) -> Verdict:
+    """Return what the certificate comes to."""
+    asked = [side for side in (certificate.inputs, certificate.outputs) if side.bound is not None]
+    if not asked:
+        return Verdict.NOT_ASKED
+    if any(not math.isfinite(side.upper_limit) for side in asked):
+        return Verdict.NOT_CERTIFIABLE
+    return Verdict.MET if certificate.met else Verdict.NOT_MET
+
+
+def percent(share: float) -> str:
+    r"""Return a share as a percentage; small ones are not rounded to nothing.
+
+    Examples
+    --------
+    >>> [percent(x).replace("\u00a0", " ") for x in (0.317, 0.004, 0.0, 0.9999, float("nan"))]
+    ['32 %', '0.4 %', '0 %', '99.99 %', 'unknown']
+    """
+    if not math.isfinite(share):
+        return amount(share)
+    if 0 < abs(share) < 0.0095 or 0.995 <= share < 1:
+        return f"{100 * share:.2g}{PERCENT}" if share < 0.5 else f"{100 * share:.2f}{PERCENT}"
+    return f"{100 * share:.0f}{PERCENT}"
+
+
+def level(explanation: Explanation, value: float) -> str:
+    """Return a model output: a percentage if outputs are probabilities."""
+    return percent(value) if explanation.problem.outputs.probability else amount(value)
+
+
+def moved_rows(explanation: Explanation) -> int:
+    """Return the number of rows of which some cell changed."""
+    before, after = to_numpy(explanation.problem.factual), to_numpy(explanation.rows.codes)
+    changed = (before != after) & ~(np.isnan(before) & np.isnan(after))
+    return int(changed.any(axis=1).sum())
+
+
+class Answer(NamedTuple):
+    """The answer in plain words."""
+
+    sentence: str
+    """What it takes to get where."""
+    changes: tuple[str, ...]
+    """The features that change most, and how; none where nothing changes."""
+
+
+def answer(explanation: Explanation, output: str = "model output") -> Answer:
+    """Return the answer: one sentence, and the changes that matter most.
+
+    Parameters
+    ----------
+    explanation
+        What to put into words.
+    output
+        What the model's output is called.
+    """
+    before = float(explanation.factual_outputs[:, 0].mean())
+    after = float(explanation.outputs[:, 0].mean())
+    now, then = (level(explanation, value) for value in (before, after))
+    count, moved = len(explanation.outputs), moved_rows(explanation)
+    if moved == 0:
+        stays = f"Nothing changes: the mean {output} stays at {now} ({explanation.status})."
+        return Answer(stays, ())
+    first = _first(explanation.changes())
+    how = [change_words(explanation, name, row) for name, row in first.iterrows()]
+    changes = tuple(f"{one_line(n)}: {words}" for n, words in zip(first.index, how, strict=True))
+    rows = f"{moved:,} of {count:,} rows"
+    if explanation.ok:
+        aim = f"To bring the mean {output} from {now} to {then}"
+        return Answer(f"{aim}, {rows} would have to change.", changes)
+    reached = f"with {rows} changed, the mean {output} goes from {now} to {then}"
+    return Answer(f"Not reached within the limits: {reached}.", changes)
+
+
+def headline(explanation: Explanation, output: str = "model output") -> str:
+    """Return the answer as one line of text.
+
+    Parameters
+    ----------
+    explanation
+        What to put into words.
+    output
+        What the model's output is called.
+    """
+    sentence, changes = answer(explanation, output)
+    return f"{sentence} Most of all: {'; '.join(changes)}." if changes else sentence
+
+
+def _first(changes: pd.DataFrame) -> pd.DataFrame:
+    """The features worth naming: the largest shares of the distance, none under 5 %."""
+    return changes[changes["share"] >= 0.05].iloc[:NAMED]
+
+
+def one_line(name: object, width: int = 60) -> str:
+    """Return a name as one line of at most ``width`` characters."""
+    line = " ".join(str(name).split())
+    return line if len(line) <= width else line[: width - 1] + "…"
+
+
+def change_words(explanation: Explanation, name: Hashable, row: pd.Series[Any]) -> str:
+    """Return how a feature changes, in its own units, from its row of `Explanation.changes`."""
+    before, after = row.get("mean_before", math.nan), row.get("mean_after", math.nan)
+    if math.isnan(before):
+        return _category_words(explanation, name, float(row["rows_moved"]))
+    if amount(before) == amount(after):
+        return f"mean stays at {amount(before)}, spread changes"
+    return f"mean {amount(before)} to {amount(after)}"
+
+
+def _category_words(explanation: Explanation, name: Hashable, moved: float) -> str:
+    """The level that gains most, or the share of rows that change where none does."""
+    schema = explanation.problem.schema
+    described, j = schema[name], schema.names.index(name)
+    shares = []
+    for codes in (explanation.problem.factual, explanation.rows.codes):
+        column = to_numpy(codes)[:, j]
+        known = column[~np.isnan(column)].astype(int)
+        shares.append(np.bincount(known, minlength=len(described.levels)) / column.size)
+    gain = shares[1] - shares[0]
+    if gain.size == 0 or gain.max() < 0.01:
+        return f"{percent(moved)} of rows change"
+    most = int(gain.argmax())
+    now, then = (percent(float(share[most])) for share in shares)
+    return f"{one_line(described.levels[most], 30)} from {now} to {then} of rows"
+
+
+def side_words(name: str, side: Evidence) -> str:
+    """Return one side of a certificate, "inputs" or "outputs", as a sentence."""
+    what, place = {
+        "inputs": ("The rows are", "where they were"),
+        "outputs": ("The outputs are", "the target"),
+    }[name]
+    limit = amount(side.upper_limit)
+    if side.bound is None:
+        return f"{what} at most {limit} away from {place}; no bound was asked for."
+    bound = f"the bound of {amount(side.bound)}"
+    if side.met:
+        return f"{what} at most {limit} away from {place}, within {bound}."
+    if not math.isfinite(side.upper_limit):
+        return f"{what} some way from {place}: too few rows to certify {bound}."
+    return f"{what} up to {limit} away from {place}, more than {bound}."
+
+
+def meaning(certificate: Certificate) -> str:
+    """Return what a certificate speaks of."""
+    rows, level_ = f"{certificate.rows:,} rows", percent(certificate.confidence)
+    if certificate.kind is Kind.IN_SAMPLE:
+        return (
+            f"Both upper limits together hold with {level_} confidence. They describe the {rows} "
+            "the change was fitted to, not rows it never saw."
+        )
+    return (
+        f"Both upper limits together hold with {level_} confidence, for the population that the "
+        f"{rows} were drawn from: the fit never saw the rows they were computed on."
+    )
+
+
+def assumptions(certificate: Certificate) -> tuple[str, ...]:
+    """Return what has to be true for the limits to hold, each once."""
+    both = certificate.inputs.assumption, certificate.outputs.assumption
+    return tuple(dict.fromkeys(both))
+
+
+def limits_of_the_claim(certificate: Certificate) -> tuple[str, ...]:
+    """Return what a certificate does not say."""
+    said = [
+        "Not causal: it says what the model would answer for such rows, not that changing people "
+        "or things in this way would change what happens to them.",
+        "Not about single rows: distances compare whole distributions.",
+    ]
+    if certificate.trim > 0:
+        said.append(f"Nothing about the most extreme {percent(certificate.trim)} at either end.")
+    if certificate.probability is not None:
+        said.append(
+            f"P = {certificate.probability:.4g} is one minus the p-value of 'the distance is at "
+            "least the bound', not the probability that the bound holds."
+        )
+    return tuple(said)
