@@ -37,6 +37,7 @@ LEVELS = {
     "solver": 6,
     "search": 7,
     "explanation": 8,
+    "insight": 9,
     "saving": 9,
     "metrics": 9,
     "datasets": 9,
@@ -44,15 +45,15 @@ LEVELS = {
     "_explain": 10,
     "plots": 10,
     "report": 11,
-    "cli": 12,
     "demo": 12,
-    "__main__": 13,
-    "__init__": 13,
+    "cli": 13,
+    "__main__": 14,
+    "__init__": 14,
 }
 FROM_ANYWHERE = {"errors", "_arrays"}
 
 # Methods that reach up, each a one-line delegate with its import inside the function.
-DELEGATES = {("explanation", "plots"), ("explanation", "report"), ("explanation", "saving")}
+DELEGATES = {("explanation", part) for part in ("insight", "plots", "report", "saving")}
 
 MAY_PRINT = {"cli", "demo"}
 # Frameworks and the only part that may import them, types aside; torch only inside functions.

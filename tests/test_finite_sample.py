@@ -15,6 +15,7 @@ from elsewise.confidence import (
     Comparison,
     band_limit,
     coupling_limit,
+    debiased_distance,
     default_limit,
     dkw_limit,
     move_cap,
@@ -523,11 +524,35 @@ def test_suggested_rows_shrink_the_excess_to_the_room(rows, estimate, excess, sh
 
 
 def test_rows_that_cannot_help_are_refused():
-    with pytest.raises(InvalidInput, match=r"bound: expected a number above the estimate 0\.4"):
+    with pytest.raises(
+        InvalidInput, match=r"bound: expected a number above the distance itself, 0\.4"
+    ):
         suggested_rows(0.5, 0.4, 0.4, 100)
-    with pytest.raises(InvalidInput, match="limit: expected a finite limit"):
+    with pytest.raises(InvalidInput, match="limit: expected a finite number"):
         suggested_rows(math.inf, 0.4, 0.5, 100)
     assert suggested_rows(0.5, 0.4, 0.6, 100) == 100
+    # A bound under the estimate may still be above the truth.
+    assert suggested_rows(0.5, 0.4, 0.39, 100, debiased=0.3) > 100
+
+
+@given(bias=st.floats(0.0, 0.3), share=st.floats(0.1, 1.0))
+def test_suggested_rows_bring_bias_and_excess_under_the_bound(bias, share):
+    truth, excess, rows = 0.2, 0.1, 1000
+    bound = truth + share * (bias + excess)
+    found = suggested_rows(truth + bias + excess, truth + bias, bound, rows, truth)
+    ratio = rows / found
+    assert truth + bias * ratio + excess * math.sqrt(ratio) == pytest.approx(bound, rel=1e-3)
+
+
+def test_debiased_distance_is_nearer_to_the_truth():
+    rng = np.random.default_rng(0)
+    comparisons = [
+        Comparison.independent(rng.normal(size=(1, 50)) + 0.3, rng.normal(size=(1, 50)), 0.1)
+        for _ in range(200)
+    ]
+    biased = np.mean([comparison.distance**2 for comparison in comparisons])
+    debiased = np.mean([debiased_distance(c, 39, rng) ** 2 for c in comparisons])
+    assert abs(debiased - 0.09) < 0.5 * (biased - 0.09)
 
 
 def outputs_below_one(rng, n):
@@ -543,12 +568,15 @@ def test_suggested_rows_are_those_found_by_simulation(draw):
     rng = np.random.default_rng(0)
     truth = draw(rng, 100_000).distance
 
-    def typical(n, repetitions):
-        limits = [default_limit(draw(rng, n), 99, rng) for _ in range(repetitions)]
+    def typical_limit(samples):
+        limits = [default_limit(comparison, 99, rng) for comparison in samples]
         return np.mean([(limit.upper(0.95), limit.estimate) for limit in limits], axis=0)
 
-    limit, estimate = typical(100, 300)
+    samples = [draw(rng, 100) for _ in range(250)]
+    limit, estimate = typical_limit(samples)
+    debiased = np.mean([debiased_distance(comparison, 39, rng) for comparison in samples])
     bound = truth + 0.45 * (limit - truth)
-    suggested = suggested_rows(limit, estimate, bound, 100)
-    assert typical(round(suggested / 1.5), 80)[0] > bound
-    assert typical(round(suggested * 1.5), 80)[0] < bound
+    suggested = suggested_rows(limit, estimate, bound, 100, debiased)
+    for factor, far_enough in ((1 / 1.5, np.greater), (1.5, np.less)):
+        more = [draw(rng, round(suggested * factor)) for _ in range(60)]
+        assert far_enough(typical_limit(more)[0], bound)

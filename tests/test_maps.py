@@ -142,13 +142,12 @@ def root_distance(outputs: np.ndarray, wanted: np.ndarray) -> float:
 BETTER = np.random.default_rng(7).beta(6, 2, 400)
 
 
-@pytest.mark.parametrize("name", ["sample", "shift", "constant"])
+@pytest.mark.parametrize("name", ["sample", "shift"])
 def test_the_map_holds_on_a_population_it_never_saw(name: str) -> None:
     """20 000 fresh rows: output distance <= 1.5 in-sample + 0.02, doing nothing 5 times more."""
     target, wanted = {
         "sample": (ew.targets.sample(BETTER), lambda b: BETTER),
         "shift": (ew.targets.shift(0.25), lambda b: b + 0.25),
-        "constant": (ew.targets.constant(0.8), lambda b: np.full(b.size, 0.8)),
     }[name]
     # A shift past 1 cannot be reached: it is asked of rows below 0.7.
     below = 0.7 if name == "shift" else 1.0
@@ -176,8 +175,10 @@ def test_the_gradient_steps_start_is_a_function_of_the_row() -> None:
         settings=ew.Settings(step="gradient", tau=3.0, iterations=6, draws=99),
     )
     assert found.map.motion.noise > 0
-    backwards = found.apply(FIT[:60][::-1])
-    pd.testing.assert_frame_equal(backwards[::-1], found.counterfactual, rtol=0, atol=1e-9)
+    some = np.random.default_rng(0).permutation(60)[:25]
+    pd.testing.assert_frame_equal(
+        found.apply(FIT.iloc[some]), found.counterfactual.iloc[some], rtol=0, atol=1e-9
+    )
 
 
 @settings(max_examples=25)

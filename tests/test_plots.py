@@ -16,40 +16,12 @@ from matplotlib.axes import Axes
 from matplotlib.patches import PathPatch
 
 import elsewise as ew
+import people
 from elsewise import plots
 from elsewise.errors import InvalidInput
+from people import HOSTILE, explained, frame
 
 mpl.use("Agg")
-HOSTILE = '<script>alert("1")</script>\n$\\frac{' + "x" * 300
-
-
-def frame(rows: int = 90) -> pd.DataFrame:
-    rng = np.random.default_rng(0)
-    return pd.DataFrame(
-        {
-            "income": rng.normal(30.0, 8.0, rows),
-            "debt": rng.normal(5.0, 2.0, rows),
-            "cards": rng.integers(0, 6, rows),
-            "home": rng.choice(["own", "rent", "free"], rows, p=[0.3, 0.5, 0.2]),
-            "savings": pd.Series(rng.choice(["low", "high"], rows)).where(rng.random(rows) > 0.1),
-        }
-    )
-
-
-def score(rows: pd.DataFrame) -> np.ndarray:
-    level = 0.06 * (rows["income"] - 30) - 0.2 * (rows["debt"] - 5) - 0.1 * rows["cards"]
-    level = level + 0.8 * (rows["home"] == "own") + 0.5 * (rows["savings"] == "high")
-    return np.asarray(1.0 / (1.0 + np.exp(-level)))
-
-
-def explained(target: ew.targets.Target | None = None, **limits: float) -> ew.Explanation:
-    return ew.explain(
-        ew.models.function(score, smooth=True, probability=True),
-        frame(),
-        target=target or ew.targets.at_least(0.6),
-        limits=ew.Limits(**(limits or {"inputs": 0.5, "outputs": 0.12})),
-        settings=ew.Settings(iterations=12, draws=99),
-    )
 
 
 @pytest.fixture(scope="module")
@@ -362,20 +334,7 @@ def test_pictures_draw_where_they_are_told_and_never_show(
 
 
 def test_hostile_names_are_drawn_as_short_text() -> None:
-    rows = frame().rename(columns={"debt": HOSTILE, "cards": "$x_1$"})
-    rows["home"] = rows["home"].replace("own", HOSTILE)
-
-    def model(table: pd.DataFrame) -> np.ndarray:
-        named = table.rename(columns={HOSTILE: "debt", "$x_1$": "cards"})
-        return score(named.assign(home=named["home"].astype(str).replace(HOSTILE, "own")))
-
-    hostile = ew.explain(
-        ew.models.function(model, smooth=True, probability=True),
-        rows,
-        target=ew.targets.at_least(0.6),
-        limits=ew.Limits(outputs=0.2),
-        settings=ew.Settings(iterations=5, draws=99),
-    )
+    hostile = people.hostile()
     for draw in (plots.changes, plots.correlations, plots.outputs):
         draw(hostile).figure.savefig(io.BytesIO(), format="svg")
     plots.flows(hostile, "home").figure.savefig(io.BytesIO(), format="png")

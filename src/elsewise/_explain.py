@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Generator
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from tqdm.auto import tqdm
 
-from elsewise._arrays import to_numpy
-from elsewise.certificate import Kind
+from elsewise._arrays import Array, asarray_like, to_numpy
+from elsewise.certificate import Certificate, Kind
 from elsewise.certificate import certify as certify_rows
 from elsewise.errors import InvalidInput
 from elsewise.explanation import Explanation, Status
 from elsewise.features import Encoder, Schema
-from elsewise.maps import Rows
+from elsewise.maps import Map, Rows, apply_map
 from elsewise.models import bind
-from elsewise.problem import Limits, Problem
-from elsewise.search import Solution, iterate
+from elsewise.problem import Limits, Problem, populate
+from elsewise.search import Outcome, Solution, iterate
 from elsewise.solver import Iteration, Settings, State
-from elsewise.targets import Target
+from elsewise.targets import Sample, Target
 
 __all__ = ["explain"]
 
@@ -28,7 +30,13 @@ PROBES = 32
 """Rows the model is tried out on before anything else."""
 DONOR_ROWS = 1024
 """At most this many background rows give values and donors."""
-CERTIFY = ("auto", "in-sample")
+CERTIFY = ("auto", "held-out", "in-sample")
+HELD_OUT_FROM = 200
+"""With this many rows "auto" holds out half of them."""
+FEWEST_ROWS = 20
+"""Each half of a split needs this many rows."""
+MARGIN = 1.2
+"""The fit aims at the limits divided by this: unseen rows are a little farther than seen ones."""
 
 
 def explain(
@@ -61,7 +69,9 @@ def explain(
     limits
         How far inputs and outputs may be; see `Limits`. By default the knee of the frontier.
     certify
-        "in-sample" (the paper's, descriptive) or "auto".
+        "held-out": fit on a random half, certify on the other, so that the certificate speaks of
+        the population the rows come from. "in-sample": the paper's, descriptive. "auto": held-out
+        from 200 rows on.
     seed
         The one source of randomness: the same seed gives the same result.
     settings
@@ -83,31 +93,151 @@ def explain(
     """
     settings = settings or Settings()
     limits = limits or Limits()
-    _check_choice(certify)
+    _check_kind("limits", limits, Limits, "Limits(inputs=0.2, outputs=0.1)")
+    _check_kind("settings", settings, Settings, "leave it out, or pass Settings(iterations=100)")
+    _check_kind("schema", schema, Schema | None, "leave it out, or start from Schema.infer")
+    _check_seed(seed)
+    _check_draws(settings.draws, limits.side_level)
+    kind = _kind(certify, len(rows) if isinstance(rows, pd.DataFrame) else 0)
     problem, encoder = _pose(model, rows, target, schema, background, limits, seed)
-    solution, records = _watch(iterate(problem, settings), progress)
-    state = solution.state
-    # The outputs are asked for once more, of all returned rows together: they are the model's.
-    chosen = Rows(state.rows.codes, problem.outputs.values(state.rows.codes))
-    population = state.setup.population
+    fit = _held_out if kind is Kind.HELD_OUT else _in_sample
+    answer = fit(problem, encoder, settings, progress)
     return Explanation(
         problem=problem,
         model=model,
         encoder=encoder,
         index=rows.index,
-        rows=chosen,
-        factual_outputs=to_numpy(population.outputs),
-        map=state.map(),
-        certificate=certify_rows(problem, population, chosen, settings.draws, Kind.IN_SAMPLE),
-        status=Status(
-            outcome=solution.outcome,
-            binding=solution.binding,
-            reachable=solution.reachable,
-            notices=encoder.schema.notices,
-        ),
-        iterations=tuple(records),
+        rows=answer.rows,
+        factual_outputs=to_numpy(problem.outputs.values(problem.factual)),
+        map=answer.map,
+        certificate=answer.certificate,
+        status=replace(answer.status, notices=encoder.schema.notices),
+        iterations=tuple(answer.records),
         settings=settings,
     )
+
+
+class _Answer(NamedTuple):
+    """What a fit gives back, whichever rows it was certified on."""
+
+    rows: Rows
+    map: Map
+    certificate: Certificate
+    status: Status
+    records: list[Iteration]
+
+
+def _in_sample(
+    problem: Problem, encoder: Encoder, settings: Settings, progress: bool | None
+) -> _Answer:
+    """Fit and certify on all rows, as the paper does: descriptive."""
+    solution, records = _watch(iterate(problem, settings), progress)
+    state = solution.state
+    rows = _returned(problem, encoder, state.rows.codes)
+    population = state.setup.population
+    return _Answer(
+        rows=rows,
+        map=state.map(),
+        certificate=certify_rows(problem, population, rows, settings.draws, Kind.IN_SAMPLE),
+        status=Status(
+            outcome=solution.outcome, binding=solution.binding, reachable=solution.reachable
+        ),
+        records=records,
+    )
+
+
+def _held_out(
+    problem: Problem, encoder: Encoder, settings: Settings, progress: bool | None
+) -> _Answer:
+    """Fit and choose on one half, apply the map once to the other, certify there."""
+    rng = problem.generator("split")
+    size = problem.factual.shape[0]
+    order = rng.permutation(size)
+    seen, unseen = np.sort(order[: size // 2]), np.sort(order[size // 2 :])
+    targets = _halves(problem.target, rng)
+    fitted = _restricted(problem, seen, targets[0])
+    solution, records = _fitted(fitted, settings, progress)
+    recorded = solution.state.map()
+    rows = _returned(problem, encoder, apply_map(problem, recorded, problem.factual).codes)
+    tested = _restricted(problem, unseen, targets[1])
+    population = populate(tested, tested.factual)
+    moved = Rows(*(asarray_like(to_numpy(part)[unseen], part) for part in rows))
+    certificate = certify_rows(tested, population, moved, settings.draws, Kind.HELD_OUT)
+    return _Answer(
+        rows=rows,
+        map=recorded,
+        certificate=certificate,
+        status=_held_out_status(solution, certificate),
+        records=records,
+    )
+
+
+def _fitted(
+    problem: Problem, settings: Settings, progress: bool | None
+) -> tuple[Solution, list[Iteration]]:
+    """Fit with limits a little tighter than asked for, to leave room for rows not seen yet."""
+    limits = problem.limits
+    tight = replace(
+        problem,
+        limits=replace(
+            limits,
+            inputs=None if limits.inputs is None else limits.inputs / MARGIN,
+            outputs=None if limits.outputs is None else limits.outputs / MARGIN,
+        ),
+    )
+    solution, records = _watch(iterate(tight, settings), progress)
+    if solution.outcome is not Outcome.NOT_FEASIBLE:
+        return solution, records
+    return _watch(iterate(problem, settings), progress)
+
+
+def _held_out_status(solution: Solution, certificate: Certificate) -> Status:
+    """What the unseen rows say of the fit."""
+    missed = [
+        (name, side)
+        for name, side in (("inputs", certificate.inputs), ("outputs", certificate.outputs))
+        if not side.met
+    ]
+    if not missed:
+        if solution.outcome is Outcome.NOT_FEASIBLE:
+            return Status(outcome=Outcome.CERTIFIED)
+        return Status(outcome=solution.outcome)
+    if solution.outcome in (Outcome.CERTIFIED, Outcome.NOTHING_TO_DO):
+        name, side = missed[0]
+        return Status(outcome=Outcome.NOT_CERTIFIED, binding=name, reachable=side.upper_limit)
+    return Status(outcome=solution.outcome, binding=solution.binding, reachable=solution.reachable)
+
+
+def _restricted(problem: Problem, chosen: np.ndarray, target: Target) -> Problem:
+    """The same question about some of the rows."""
+    factual = asarray_like(to_numpy(problem.factual)[chosen], problem.factual)
+    return replace(problem, factual=factual, target=target)
+
+
+def _halves(target: Target, rng: np.random.Generator) -> tuple[Target, Target]:
+    """A sampled target is split like the rows; any other serves both halves."""
+    if not isinstance(target, Sample):
+        return target, target
+    size = len(target.values)
+    if size < 4:
+        raise InvalidInput(
+            "target",
+            expected="a sample of at least 4 values, two for each half",
+            received=f"{size}",
+            fix="give more values, or use certify='in-sample'",
+        )
+    order = rng.permutation(size)
+    first, second = np.sort(order[: size // 2]), np.sort(order[size // 2 :])
+    return (
+        replace(target, values=target.values[first])  # noqa: PD011,
+        replace(target, values=target.values[second])  # noqa: PD011,
+    )
+
+
+def _returned(problem: Problem, encoder: Encoder, codes: Array) -> Rows:
+    """Codes through the frame once: what is certified is what is returned, to the last bit."""
+    exact = problem.outputs.place(encoder.encode(encoder.decode(codes)))
+    return Rows(exact, problem.outputs.values(exact))
 
 
 def _pose(
@@ -120,13 +250,6 @@ def _pose(
     seed: int,
 ) -> tuple[Problem, Encoder]:
     """Turn frames into a problem, refusing at the door what cannot be answered."""
-    if not isinstance(limits, Limits):
-        raise InvalidInput(
-            "limits",
-            expected="elsewise.Limits",
-            received=type(limits).__name__,
-            fix="Limits(inputs=0.2, outputs=0.1)",
-        )
     if not isinstance(target, Target):
         raise InvalidInput(
             "target",
@@ -136,6 +259,13 @@ def _pose(
         )
     schema = Schema.infer(rows, background) if schema is None else schema
     encoder = schema.encoder(rows)
+    if len(rows) < 2:
+        raise InvalidInput(
+            "rows",
+            expected="at least 2 rows",
+            received=len(rows),
+            fix="explain a population; for a single row use explanation.apply",
+        )
     if not any(feature.free for feature in schema.features):
         raise InvalidInput(
             "schema",
@@ -204,11 +334,50 @@ def _disabled(progress: bool | None) -> bool | None:
     return None if progress is None else not progress
 
 
-def _check_choice(certify: str) -> None:
+def _kind(certify: str, size: int) -> Kind:
+    """Which rows the certificate is computed on."""
     if certify not in CERTIFY:
         raise InvalidInput(
             "certify",
-            expected=" or ".join(map(repr, CERTIFY)),
+            expected=", ".join(map(repr, CERTIFY)),
             received=repr(certify),
-            fix="'in-sample' describes the explained rows",
+            fix="'held-out' speaks of the population, 'in-sample' describes the explained rows",
+        )
+    if certify == "held-out" and size < 2 * FEWEST_ROWS:
+        raise InvalidInput(
+            "certify",
+            expected=f"at least {2 * FEWEST_ROWS} rows to hold out half of them",
+            received=f"{size} rows",
+            fix="certify='in-sample' describes the explained rows",
+        )
+    held_out = certify == "held-out" or (certify == "auto" and size >= HELD_OUT_FROM)
+    return Kind.HELD_OUT if held_out else Kind.IN_SAMPLE
+
+
+def _check_kind(argument: str, value: object, kind: Any, fix: str) -> None:
+    if not isinstance(value, kind):
+        raise InvalidInput(
+            argument,
+            expected=f"elsewise.{argument.capitalize()}",
+            received=type(value).__name__,
+            fix=fix,
+        )
+
+
+def _check_seed(seed: object) -> None:
+    whole = isinstance(seed, int | np.integer) and not isinstance(seed, bool)
+    if not whole or seed < 0:  # type: ignore[operator]
+        raise InvalidInput(
+            "seed", expected="a whole number >= 0", received=repr(seed), fix="seed=0 is the default"
+        )
+
+
+def _check_draws(draws: int, level: float) -> None:
+    needed = math.ceil(level / (1.0 - level) - 1e-9)
+    if draws < needed:
+        raise InvalidInput(
+            "settings.draws",
+            expected=f"at least {needed} bootstrap draws for confidence on each side {level:g}",
+            received=draws,
+            fix="leave draws at 999, or ask for less confidence",
         )

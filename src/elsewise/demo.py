@@ -16,12 +16,12 @@ from elsewise._explain import explain
 from elsewise.datasets import german_credit
 from elsewise.features import Schema
 from elsewise.problem import Limits
-from elsewise.report._words import answer, change_words, percent
+from elsewise.report._words import answer, change_table
 
 if TYPE_CHECKING:
     from elsewise.explanation import Explanation
 
-__all__ = ["change_table", "demo", "main", "refused_applicants"]
+__all__ = ["demo", "main", "refused_applicants"]
 
 OUTPUT = "risk of a bad credit"
 FOLDER = "elsewise-demo"
@@ -59,18 +59,6 @@ def refused_applicants(seed: int = 0, *, progress: bool | None = None) -> Explan
         seed=seed,
         progress=progress,
     )
-
-
-def change_table(explanation: Explanation) -> str:
-    """Return the changes as a table of text, largest share of the distance first."""
-    changes = explanation.changes()
-    rows = [
-        (str(name), percent(row["share"]), change_words(explanation, name, row))
-        for name, row in changes.iterrows()
-    ]
-    rows.insert(0, ("feature", "share of distance", "change"))
-    widths = [max(len(row[k]) for row in rows) for k in range(2)]
-    return "\n".join(f"{a:<{widths[0]}}  {b:>{widths[1]}}  {c}" for a, b, c in rows)
 
 
 def demo(folder: str | Path = FOLDER, seed: int = 0, *, quiet: bool = False) -> Explanation:

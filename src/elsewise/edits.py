@@ -22,7 +22,7 @@ from elsewise.proposals import Aim, cross_squares
 if TYPE_CHECKING:
     from elsewise.features import Embedding, Schema
 
-__all__ = ["Edits", "Luck", "Unit", "apply_edits", "draw_edits", "learn", "units"]
+__all__ = ["Edits", "Luck", "Unit", "apply_edits", "draw_edits", "learn", "revert_edits", "units"]
 
 DONORS = 64
 """Background rows offered as donors in one iteration."""
@@ -53,8 +53,15 @@ class Unit(NamedTuple):
     """Standard deviation of a number."""
 
 
-def units(schema: Schema) -> tuple[Unit, ...]:
-    """List what may move, one unit per number, category or one-hot group."""
+def units(schema: Schema, seen: np.ndarray) -> tuple[Unit, ...]:
+    """List what may move, one unit per number, category or one-hot group.
+
+    Parameters
+    ----------
+    seen
+        ndarray (m, p): codes of rows; a category moves to levels seen in them, or to the levels
+        that the schema allows by name.
+    """
     found: list[Unit] = []
     groups: dict[str, list[int]] = {}
     for j, feature in enumerate(schema.features):
@@ -63,9 +70,11 @@ def units(schema: Schema) -> tuple[Unit, ...]:
         if feature.group is not None:
             groups.setdefault(feature.group, []).append(j)
         elif feature.kind is Kind.CATEGORY:
-            allowed = feature.levels if feature.allowed is None else feature.allowed
-            codes = [float(feature.levels.index(level)) for level in allowed]
-            found.append(Unit((j,), np.array(codes)[:, None], 1.0))
+            codes = np.unique(seen[~np.isnan(seen[:, j]), j])
+            if feature.allowed is not None:
+                codes = np.array([float(feature.levels.index(k)) for k in feature.allowed])
+            if codes.size:
+                found.append(Unit((j,), codes[:, None], 1.0))
         else:
             found.append(Unit((j,), None, feature.scale))
     for columns in groups.values():
@@ -148,6 +157,20 @@ def draw_edits(
         values=values,
         donors=background[donors],
         donor_outputs=background_outputs[donors],
+    )
+
+
+def revert_edits(moving: Sequence[Unit], like: Edits) -> Edits:
+    """One edit per unit that takes it back to its factual value; donors as in ``like``."""
+    shape = (len(moving), like.values.shape[1])
+    sources = np.zeros(shape, dtype=np.int64)
+    for u, unit in enumerate(moving):
+        sources[u, list(unit.columns)] = Source.FACTUAL
+    return Edits(
+        sources=np.concatenate([sources, like.sources]),
+        values=np.concatenate([np.zeros(shape), like.values]),
+        donors=like.donors,
+        donor_outputs=like.donor_outputs,
     )
 
 

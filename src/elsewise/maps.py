@@ -34,6 +34,10 @@ from elsewise.transport import MonotoneMaps, project
 __all__ = ["Map", "Motion", "Rows", "Step", "aim_at", "apply_map", "move", "replay", "start"]
 
 
+GRID = 2.0**-33
+"""Moved numbers are multiples of this share of a standard deviation."""
+
+
 class Rows(NamedTuple):
     """Rows on the way: where they are and what the model says there."""
 
@@ -73,6 +77,8 @@ class Step:
     """Current output to target quantile; None where rows know what they want."""
     edits: Edits | None
     """Edits offered to every row; None where the model's slope alone leads."""
+    sparsity: float = 0.0
+    """Cost of a changed cell, in units of a move by one standard deviation, squared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +95,8 @@ def start(problem: Problem, motion: Motion, population: Population) -> Rows:
         return Rows(population.codes, population.outputs)
     noise = row_noise(population.codes, problem.seed, problem.embedding.size)
     shift = motion.noise * asarray_like(noise, population.embedded)
-    moved = _legal(population, _stepped(problem, population.codes, [shift]))[0, ...]
+    stepped = _stepped(problem, population.codes, [shift])
+    moved = _legal(problem, population, population.codes, stepped)[0, ...]
     return Rows(moved, problem.precise.values(moved))
 
 
@@ -141,7 +148,7 @@ def move(
     if motion.gradient:
         return _descend(problem, motion, population, aim, rows, embedded)
     offers = _offers(problem, population, step, aim, rows, embedded)
-    return _keep_best(problem, population, aim, rows, embedded, offers)
+    return _keep_best(problem, population, step, aim, rows, embedded, offers)
 
 
 def _descend(
@@ -155,7 +162,8 @@ def _descend(
     """The paper's step: along the negative gradient, whatever it leads to."""
     xp = namespace(rows.codes)
     downhill = descent_step(aim, _view(problem, rows, embedded), motion.tau)
-    codes = _legal(population, _stepped(problem, rows.codes, [downhill]))[0, ...]
+    codes = _legal(problem, population, rows.codes, _stepped(problem, rows.codes, [downhill]))
+    codes = codes[0, ...]
     moved = Rows(codes, problem.precise.values(codes))
     before = row_costs(aim, embedded, rows.outputs)
     after = row_costs(aim, problem.embedding.embed(codes), moved.outputs)
@@ -175,13 +183,19 @@ def _offers(
         )
     if problem.precise.smooth:
         view = _view(problem, rows, embedded)
-        offers.append(_stepped(problem, rows.codes, smooth_steps(problem, aim, view)))
-    return _legal(population, xp.concat(offers))
+        steps = smooth_steps(problem, aim, view)
+        if step.sparsity > 0:
+            # Only what has moved already moves on.
+            moved = xp.astype(embedded != population.embedded, embedded.dtype)
+            steps = [moved * one for one in steps]
+        offers.append(_stepped(problem, rows.codes, steps))
+    return _legal(problem, population, rows.codes, xp.concat(offers))
 
 
 def _keep_best(
     problem: Problem,
     population: Population,
+    step: Step,
     aim: Aim,
     rows: Rows,
     embedded: Array,
@@ -191,12 +205,16 @@ def _keep_best(
     xp = namespace(rows.codes)
     count, n, p = offers.shape
     flat = xp.reshape(offers, (count * n, p))
-    before = row_costs(aim, embedded, rows.outputs)
     places = xp.reshape(problem.embedding.embed(flat), (count, n, -1))
+    before = row_costs(aim, embedded, rows.outputs)
     inputs = input_costs(aim, places)
+    if step.sparsity > 0:
+        price = step.sparsity / embedded.shape[-1]
+        before = before + price * _changed(population, rows.codes)
+        inputs = inputs + price * _changed(population, offers)
     # Output costs are never negative: what the inputs alone make too dear need not be evaluated.
-    same = (offers == rows.codes) | (xp.isnan(offers) & xp.isnan(rows.codes))
-    worth = xp.reshape((inputs < before) & ~xp.all(same, axis=-1), (-1,))
+    new = xp.any(_differs(offers, rows.codes), axis=-1)
+    worth = xp.reshape((inputs < before) & new, (-1,))
     if problem.obeys is not None and bool(xp.any(worth)):
         keeps = xp.zeros_like(worth)
         keeps[worth] = asarray_like(problem.obeys(flat[worth, ...]), worth)
@@ -221,6 +239,18 @@ def _keep_best(
     return Moved(moved, taken, xp.stack([before, xp.where(better, cheapest, before)]))
 
 
+def _differs(codes: Array, others: Array) -> Array:
+    """Cells that differ; two missing cells do not."""
+    xp = namespace(codes)
+    return (codes != others) & ~(xp.isnan(codes) & xp.isnan(others))
+
+
+def _changed(population: Population, codes: Array) -> Array:
+    """Number of cells of each row that are not factual."""
+    xp = namespace(codes)
+    return xp.sum(xp.astype(_differs(codes, population.codes), codes.dtype), axis=-1)
+
+
 def _view(problem: Problem, rows: Rows, embedded: Array) -> View:
     """The rows with the model's slope at them."""
     _, slope = problem.precise.values_and_gradient(rows.codes)
@@ -235,10 +265,17 @@ def _stepped(problem: Problem, codes: Array, steps: list[Array]) -> Array:
     return xp.reshape(problem.embedding.push(repeated, xp.concat(steps)), shape)
 
 
-def _legal(population: Population, moved: Array) -> Array:
-    """Make proposals (C, n, p) legal; pinned rows stay."""
+def _legal(problem: Problem, population: Population, codes: Array, moved: Array) -> Array:
+    """Make proposals (C, n, p) legal; pinned rows stay.
+
+    Moved numbers are rounded to a fine grid, so that the last bits of a matrix product, which
+    depend on the batch, die out instead of growing from step to step.
+    """
     xp = namespace(moved)
-    legal = population.legal.legalize(moved)
+    grid = problem.embedding.reach * GRID
+    ticks = xp.where(grid > 0, grid, xp.ones_like(grid))
+    rounded = xp.where((moved != codes) & (grid > 0), xp.round(moved / ticks) * ticks, moved)
+    legal = population.legal.legalize(rounded)
     return xp.where(population.pinned[:, None], population.codes, legal)
 
 

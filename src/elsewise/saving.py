@@ -11,6 +11,7 @@ import json
 import shutil
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
@@ -116,28 +117,40 @@ def load(folder: str | Path, model: Any = None) -> Explanation:
 def _read(place: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     try:
         record = json.loads((place / RECORD).read_text(encoding="utf-8"))
-        with np.load(place / ARRAYS, allow_pickle=False) as stored:
+        with (place / ARRAYS).open("rb") as file, np.load(file, allow_pickle=False) as stored:
             arrays = dict(stored)
     except FileNotFoundError as error:
         raise SavedRunError(
             f"{place}: expected a saved run ({RECORD} and {ARRAYS}), received none. "
             "Fix: pass the folder that Explanation.save wrote."
         ) from error
-    except (OSError, ValueError, zipfile.BadZipFile, EOFError) as error:
+    except (OSError, ValueError, TypeError, EOFError, zipfile.BadZipFile, zlib.error) as error:
         raise SavedRunError(
             f"{place}: the saved run cannot be read ({error}). Fix: save it again."
         ) from error
-    if record.get("format") != FORMAT:
+    if not isinstance(record, dict) or "format" not in record:
         raise SavedRunError(
-            f"{place}: expected format {FORMAT}, received {record.get('format')!r}. "
+            f"{place}: expected the record of a saved run in {RECORD}, received something else. "
+            "Fix: save it again."
+        )
+    if record["format"] != FORMAT:
+        raise SavedRunError(
+            f"{place}: expected format {FORMAT}, received {record['format']!r}. "
             f"Fix: load it with elsewise {record.get('elsewise', 'of its time')}."
         )
-    if record["hashes"]["arrays"] != _digest(arrays):
-        raise SavedRunError(f"{place}: the arrays are not the ones saved. Fix: save it again.")
+    if record.get("hashes") != {"arrays": _digest(arrays), "settings": _settings_digest(record)}:
+        raise SavedRunError(
+            f"{place}: the files were changed after they were saved. Fix: save it again."
+        )
     return record, arrays
 
 
 def _record(explanation: Explanation, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+    content = _content(explanation)
+    return content | {"hashes": {"arrays": _digest(arrays), "settings": _settings_digest(content)}}
+
+
+def _content(explanation: Explanation) -> dict[str, Any]:
     problem, settings = explanation.problem, explanation.settings
     balance = settings.balance
     return {
@@ -172,7 +185,7 @@ def _record(explanation: Explanation, arrays: dict[str, np.ndarray]) -> dict[str
         },
         "certificate": dataclasses.asdict(explanation.certificate),
         "history": [list(iteration) for iteration in explanation.iterations],
-        "hashes": {"arrays": _digest(arrays)},
+        "rules": [rule.name for rule in problem.schema.rules],
     }
 
 
@@ -184,10 +197,13 @@ def _arrays(explanation: Explanation) -> dict[str, np.ndarray]:
         "outputs": explanation.outputs,
         "factual_outputs": explanation.factual_outputs,
         "etas": np.array([step.eta for step in steps]),
+        "sparsities": np.array([step.sparsity for step in steps]),
     }
     for name, values in _tables(steps).items():
-        if values and values[0] is not None:
-            arrays[name] = np.stack([to_numpy(value) for value in values])
+        given = [to_numpy(value) for value in values if value is not None]
+        if given:
+            arrays[name] = np.concatenate(given)
+            arrays[f"{name}_sizes"] = np.array([0 if v is None else v.shape[0] for v in values])
     return arrays
 
 
@@ -218,6 +234,12 @@ def _digest(arrays: dict[str, np.ndarray]) -> str:
     return digest.hexdigest()
 
 
+def _settings_digest(record: dict[str, Any]) -> str:
+    """Hash of everything in the record but the hashes: settings, limits, target, findings."""
+    content = {name: value for name, value in record.items() if name != "hashes"}
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
 def _rebuild(record: dict[str, Any], arrays: dict[str, np.ndarray], model: Any) -> Explanation:
     encoder = Encoder.from_dict(record["encoder"])
     schema = encoder.schema
@@ -241,6 +263,7 @@ def _rebuild(record: dict[str, Any], arrays: dict[str, np.ndarray], model: Any) 
             precise=outputs.precise(arrays["factual"][:FINGERPRINT_ROWS]),
             target=targets.from_dict(record["target"]),
             background=factual,
+            obeys=_refuse_rules if record["rules"] else None,
             limits=Limits(**record["limits"]),
             seed=record["seed"],
         ),
@@ -267,9 +290,26 @@ def _rebuild(record: dict[str, Any], arrays: dict[str, np.ndarray], model: Any) 
     )
 
 
+def _refuse_rules(codes: Array) -> np.ndarray:
+    """Stand in for the rules of a loaded run: functions are not saved, so nothing can obey them."""
+    raise SavedRunError(
+        "rules: expected the schema's rules, which are functions and were not saved. "
+        "Fix: explain the rows again to apply the map."
+    )
+
+
 def _steps(arrays: dict[str, np.ndarray], outputs: Outputs) -> tuple[Step, ...]:
+    tables = {
+        name.removesuffix("_sizes"): _split(arrays, name.removesuffix("_sizes"))
+        for name in arrays
+        if name.endswith("_sizes")
+    }
+
     def at(name: str, k: int) -> Array:
-        return outputs.place(arrays[name][k])
+        return outputs.place(tables[name][k])
+
+    def has(name: str, k: int) -> bool:
+        return name in tables and tables[name][k].shape[0] > 0
 
     def maps(name: str, k: int) -> MonotoneMaps:
         return MonotoneMaps(
@@ -290,11 +330,17 @@ def _steps(arrays: dict[str, np.ndarray], outputs: Outputs) -> tuple[Step, ...]:
             directions=at("directions", k),
             anchors=maps("anchor", k),
             output_directions=at("output_directions", k),
-            wanted=maps("wanted", k) if "wanted_knots" in arrays else None,
-            edits=edits(k) if "edit_sources" in arrays else None,
+            wanted=maps("wanted", k) if has("wanted_knots", k) else None,
+            edits=edits(k) if has("edit_sources", k) else None,
+            sparsity=float(arrays["sparsities"][k]),
         )
         for k, eta in enumerate(arrays["etas"])
     )
+
+
+def _split(arrays: dict[str, np.ndarray], name: str) -> list[np.ndarray]:
+    """One table per step from the tables written one after the other."""
+    return np.split(arrays[name], np.cumsum(arrays[f"{name}_sizes"])[:-1])
 
 
 def _check_fingerprint(outputs: Outputs, arrays: dict[str, np.ndarray], saved: str) -> None:

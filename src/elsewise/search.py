@@ -42,6 +42,10 @@ KICK_LOGIT = {True: 3.0, False: 0.0}
 KICK_ITERATIONS = 8
 RELAX_ITERATIONS = 10
 """Iterations at each eta of a search, which starts where a larger eta came to rest."""
+FIRST_PRICE, LAST_PRICE = 0.01, 100.0
+"""Prices of a changed cell that the sparse pass goes through, doubling."""
+SPARSE_ITERATIONS = 4
+SPARSE_LOGITS = (0.0, 0.5, 1.0)
 MOST_PROBES = 24
 """At most this many values of eta are tried."""
 SWEEP_LOGITS = tuple(float(logit) for logit in range(-4, 6))
@@ -54,6 +58,7 @@ class Outcome(StrEnum):
     NOTHING_TO_DO = "nothing to do: the factual population already meets the limits"
     CHOSEN = "no limits given: chosen at the knee of the frontier; give limits to certify a bound"
     NOT_FEASIBLE = "not feasible: loosen the binding limit to what is reachable, or free features"
+    NOT_CERTIFIED = "not certified: unseen rows miss the limits; give more rows or looser limits"
     NOTHING_MOVES = "nothing could move: free features or widen ranges"
     OUT_OF_TIME = "out of time: raise settings.seconds"
 
@@ -112,11 +117,16 @@ def iterate(problem: Problem, settings: Settings | None = None) -> Generator[Sta
     yield first
     inputs, outputs = _sides(problem, settings)
     if inputs is not None and outputs is not None:
-        return (yield from _both(problem, settings, first, inputs, outputs, deadline))
-    bounded = outputs or inputs
-    if bounded is not None:
-        return (yield from _one(problem, settings, first, bounded, deadline))
-    return (yield from _none(problem, settings, first, deadline))
+        solution = yield from _both(problem, settings, first, inputs, outputs, deadline)
+    elif (bounded := outputs or inputs) is not None:
+        solution = yield from _one(problem, settings, first, bounded, deadline)
+    else:
+        solution = yield from _none(problem, settings, first, deadline)
+    if settings.sparse and solution.outcome is Outcome.CERTIFIED:
+        sides = [side for side in (inputs, outputs) if side is not None]
+        state = yield from _sparser(problem, settings, solution.state, sides, deadline)
+        solution = solution._replace(state=state)
+    return solution
 
 
 def solve(problem: Problem, settings: Settings | None = None) -> tuple[Solution, list[State]]:
@@ -284,6 +294,31 @@ def _next_weight(probes: dict[float, _Probe], aim: float) -> float | None:
     fall = gaps[low] - gaps[high]
     share = (gaps[low] + 0.5 * TOLERANCE) / fall if math.isfinite(fall) else 0.5
     return low + min(max(share, 0.1), 0.9) * (high - low)
+
+
+def _sparser(
+    problem: Problem, settings: Settings, state: State, sides: list[_Side], deadline: float
+) -> Generator[State, None, State]:
+    """Take changes back at a rising price per changed cell, as long as every limit holds.
+
+    Where a price breaks a limit, more weight on the outputs may make up for it.
+    """
+    logit = math.log(state.record.eta / (1.0 - state.record.eta))
+    price = FIRST_PRICE
+    while price <= LAST_PRICE:
+        priced = replace(state, setup=replace(state.setup, sparsity=price))
+        for more in SPARSE_LOGITS:
+            if time.perf_counter() >= deadline:
+                return state
+            wanted = logit + more
+            later = yield from _rest(problem, settings, priced, wanted, deadline, SPARSE_ITERATIONS)
+            if all(side.met(later) for side in sides):
+                state, logit = later, wanted
+                break
+        else:
+            return state
+        price *= 2.0
+    return state
 
 
 def _none(

@@ -17,7 +17,7 @@ import numpy as np
 from elsewise._arrays import Array, asarray_like, namespace, to_numpy
 from elsewise.balance import IntervalNarrowing
 from elsewise.confidence import Comparison, UpperLimit, clt_limit
-from elsewise.edits import Edits, Luck, Unit, draw_edits, learn, units
+from elsewise.edits import Edits, Luck, Unit, draw_edits, learn, revert_edits, units
 from elsewise.errors import InvalidInput
 from elsewise.maps import Map, Motion, Moved, Rows, Step, move, start
 from elsewise.problem import Population, Problem, populate
@@ -75,6 +75,8 @@ class Settings:
     """Share of the transported anchor; the rest is the factual row."""
     smoothing: float = 1.0
     """Window of the recorded maps in units of sqrt(n) ranks; 0 records every pair."""
+    sparse: bool = False
+    """Afterwards take back every change the limits can do without."""
     redraw: bool = True
     """Draw new directions at every iteration, so that none is over-fitted; False: the paper's."""
     edits: int | None = None
@@ -148,6 +150,8 @@ class Setup:
     """ndarray (m, p): rows that edits take values from."""
     background_outputs: np.ndarray
     """ndarray (m, K)."""
+    sparsity: float = 0.0
+    """Cost of a changed cell, in units of a move by one standard deviation, squared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,14 +187,15 @@ def init(problem: Problem, settings: Settings) -> State:
     across = asarray_like(
         output_directions(problem, problem.generator("output directions")), population.outputs
     )
-    moving = units(problem.schema)
+    background = to_numpy(problem.background)
+    moving = units(problem.schema, np.concatenate([background, to_numpy(problem.factual)]))
     setup = Setup(
         population=population,
         settings=settings,
         output_directions=across,
         target_partners=_target_partners(problem, population, across),
         units=moving,
-        background=to_numpy(problem.background),
+        background=background,
         background_outputs=to_numpy(problem.precise.values(problem.background)),
     )
     rows = start(problem, settings.motion, population)
@@ -239,6 +244,7 @@ def step(problem: Problem, state: State) -> State:
         if setup.target_partners is None
         else _recorded_plan(state.output_ranks, setup.target_partners, settings.smoothing),
         edits=_drawn_edits(problem, state, iteration),
+        sparsity=setup.sparsity,
     )
     # Lines 8 and 9.
     embedded = problem.embedding.embed(rows.codes)
@@ -271,7 +277,7 @@ def _drawn_edits(problem: Problem, state: State, iteration: int) -> Edits | None
     smooth = problem.outputs.smooth
     if setup.settings.step == "gradient":
         return None
-    if smooth and all(unit.settings is None for unit in setup.units):
+    if smooth and setup.sparsity == 0 and all(unit.settings is None for unit in setup.units):
         return None
     # A model with a slope is cheap to ask, and edits are then few of its proposals.
     count = setup.settings.edits or _edit_count(state.rows.codes.shape[0]) * (2 if smooth else 1)
@@ -279,6 +285,8 @@ def _drawn_edits(problem: Problem, state: State, iteration: int) -> Edits | None
     drawn = draw_edits(
         setup.units, setup.background, setup.background_outputs, state.luck, count, rng
     )
+    if setup.sparsity > 0:
+        drawn = revert_edits(setup.units, drawn)
     return drawn.like(state.rows.codes)
 
 

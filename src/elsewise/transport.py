@@ -363,10 +363,10 @@ def fit_monotone_maps(
         return (upper - xp.take(running, asarray_like(low, moving_sorted), axis=-1)) / size
 
     middle = moving_sorted[:, n // 2 : n // 2 + 1]
-    knots = window_means(moving_sorted - middle) + middle
-    # Windows inside a run of ties share a knot: without this the map would jump there.
-    displacements = _average_ties(knots, window_means(displacements))
-    return MonotoneMaps(knots=knots, displacements=displacements)
+    return MonotoneMaps(
+        knots=window_means(moving_sorted - middle) + middle,
+        displacements=window_means(displacements),
+    )
 
 
 def _average_ties(values_sorted: Array, attached: Array) -> Array:

@@ -1,7 +1,7 @@
 """Other methods, as explanations: the same measures, pictures and reports work on all.
 
-`dice` runs the dice-ml package; `ares` and `globe_ce` are written here from their papers. Each takes
-a model and rows and looks for counterfactual rows whose output reaches a threshold.
+`dice` runs the dice-ml package; `ares` and `globe_ce` are written here from their papers. Each
+takes a model and rows and looks for counterfactual rows whose output reaches a threshold.
 """
 
 from __future__ import annotations

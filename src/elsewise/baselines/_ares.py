@@ -264,7 +264,7 @@ def _candidates(
     n = len(held)
     least = max(1, int(np.ceil(settings.support * n)))
     fields = np.array([item.field for item in bins.items])
-    item_masks = held[:, fields].T == np.arange(len(fields))[:, None]
+    item_masks = np.arange(len(fields))[:, None] == held[:, fields].T
     groups = np.flatnonzero(item_masks.sum(axis=1) >= least)
     group_masks, group_fields = item_masks[groups], fields[groups]
     parts: list[_Ground] = []
@@ -327,32 +327,39 @@ def _value(ground: _Ground, rules: np.ndarray, cover: float) -> float:
     return float(cover * ground.covered[rules].any(axis=0).sum() - ground.loss[rules].sum())
 
 
+class _Move(NamedTuple):
+    """One move of the local search."""
+
+    gain: float
+    dropped: int | None
+    added: int | None
+
+
 def _local_search(ground: _Ground, allowed: np.ndarray, settings: AresSettings) -> np.ndarray:
     """Add, delete and exchange rules until nothing gains."""
     chosen: list[int] = []
     while True:
-        best = (1e-9, None, None)
+        best = _Move(1e-9, None, None)
         # Dropping none is an addition, dropping one rule an exchange or a deletion.
         for dropped in [None, *chosen]:
             kept = [rule for rule in chosen if rule != dropped]
             lost = _value(ground, np.array(kept, dtype=int), settings.cover) - _value(
                 ground, np.array(chosen, dtype=int), settings.cover
             )
-            if dropped is not None and lost > best[0]:
-                best = (lost, dropped, None)
+            if dropped is not None and lost > best.gain:
+                best = _Move(lost, dropped, None)
             if len(kept) >= settings.rules:
                 continue
             gains = _gains(ground, allowed, kept, settings)
             if len(gains):
                 top = int(gains.argmax())
-                if gains[top] + lost > best[0]:
-                    best = (float(gains[top] + lost), dropped, int(allowed[top]))
-        gain, out, new = best
-        if out is None and new is None:
+                if gains[top] + lost > best.gain:
+                    best = _Move(float(gains[top] + lost), dropped, int(allowed[top]))
+        if best.dropped is None and best.added is None:
             return np.array(chosen, dtype=int)
-        chosen = [rule for rule in chosen if rule != out]
-        if new is not None:
-            chosen.append(new)
+        chosen = [rule for rule in chosen if rule != best.dropped]
+        if best.added is not None:
+            chosen.append(best.added)
 
 
 def _gains(

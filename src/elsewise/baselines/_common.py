@@ -84,7 +84,9 @@ def fields_of(schema: Schema) -> tuple[Field, ...]:
     found = []
     for j, feature in enumerate(features):
         columns: tuple[int, ...] = (j,)
-        levels, labels, name = None, (), str(feature.name)
+        levels: np.ndarray | None = None
+        labels: tuple[str, ...] = ()
+        name = str(feature.name)
         allowed = np.ones(len(feature.levels), dtype=bool)
         if feature.kind is Kind.FIXED:
             continue

@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -94,7 +94,7 @@ def dice(
         An explanation; rows without a counterfactual stay as they are.
     """
     settings = settings or DiceSettings()
-    package = _package()
+    package, refusal = _package()
     question = pose(
         model,
         rows,
@@ -110,7 +110,7 @@ def dice(
     def find() -> tuple[np.ndarray, tuple[str, ...]]:
         codes = question.codes.copy()
         with _quietly(seed):
-            for i, found in _rows(package, question, settings, seed):
+            for i, found in _rows(package, refusal, question, settings, seed):
                 codes[i], reached[i] = found, True
         return codes, (
             f"{int(reached.sum())} of {len(rows)} rows found, time cap {settings.seconds:g} s",
@@ -120,14 +120,16 @@ def dice(
     return Dice(**common, found=reached)
 
 
-def _package() -> Any:
+def _package() -> tuple[Any, type[Exception]]:
+    """The package, and what it raises when it finds nothing."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             import dice_ml
+            import raiutils.exceptions
     except ImportError as error:
         raise MissingExtra("dice-ml", "baselines") from error
-    return dice_ml
+    return dice_ml, raiutils.exceptions.UserConfigValidationException
 
 
 @contextmanager
@@ -161,18 +163,20 @@ class _Classifier:
         self.deadline = time.perf_counter() + seconds
         self.row = question.codes[0]
         """The row in hand: its fixed columns and missing cells stand in every frame."""
+        fields = question.fields
+        self.names = [str(k) for k in range(len(fields))]
+        self.number_fields = [k for k, field in enumerate(fields) if field.levels is None]
+        self.numbers = [fields[k].columns[0] for k in self.number_fields]
 
     def codes(self, frame: pd.DataFrame) -> np.ndarray:
         """Codes (n, p) of a frame of attributes."""
+        values = frame[self.names].to_numpy(dtype=np.float64)
         codes = np.tile(self.row, (len(frame), 1))
+        codes[:, self.numbers] = values[:, self.number_fields]
         for k, field in enumerate(self.question.fields):
-            values = frame[str(k)].to_numpy().astype(np.float64)
-            known = ~np.isnan(self.row[list(field.columns)]).any()
-            if known and field.levels is not None:
-                codes[:, field.columns] = field.levels[values.astype(np.int64)]
-            elif known:
-                codes[:, field.columns[0]] = values
-        return codes
+            if field.levels is not None:
+                codes[:, field.columns] = field.levels[values[:, k].astype(np.int64)]
+        return np.where(np.isnan(self.row), np.nan, codes)
 
     def predict_proba(self, frame: pd.DataFrame) -> np.ndarray:
         """Probabilities (n, 2); the threshold is moved to one half."""
@@ -188,7 +192,7 @@ class _Classifier:
 
 
 def _rows(
-    package: Any, question: Question, settings: DiceSettings, seed: int
+    package: Any, refusal: type[Exception], question: Question, settings: DiceSettings, seed: int
 ) -> Iterator[tuple[int, np.ndarray]]:
     """Yield the counterfactual codes (p,) of every row for which there are some."""
     background = filled(question.background, question.background, question.fields)
@@ -205,8 +209,8 @@ def _rows(
     options = {"random_seed": seed} if settings.method == "random" else {}
     valid = question.valid(question.codes)
     for i in range(len(question.codes)):
-        ranges = _permitted(question, i, queries)
-        if valid[i] or not ranges:
+        freedom = _freedom(question, i, table, queries.iloc[i])
+        if valid[i] or not freedom.features:
             continue
         classifier.row = question.codes[i]
         try:
@@ -214,13 +218,15 @@ def _rows(
                 queries.iloc[[i]],
                 total_CFs=1,
                 desired_class=1,
-                features_to_vary=list(ranges),
-                permitted_range=ranges,
+                features_to_vary=freedom.features,
+                permitted_range=freedom.ranges,
                 **options,
             )
         except _OutOfTimeError:
             return
-        except package.utils.exception.UserConfigValidationException:
+        except refusal as error:
+            if not str(error).startswith("No counterfactuals found"):
+                raise
             continue
         example = found.cf_examples_list[0]
         # What the package shows: after its own step for sparsity, where it has made one.
@@ -245,18 +251,29 @@ def _attributes(question: Question, codes: np.ndarray) -> pd.DataFrame:
     return pd.DataFrame(columns)
 
 
-def _permitted(question: Question, i: int, queries: pd.DataFrame) -> dict[str, list[Any]]:
-    """What each attribute of row ``i`` may become, where it may change at all."""
+class _Freedom(NamedTuple):
+    """What one row may change, in the package's words; its defaults wherever they will do."""
+
+    features: list[str] | str
+    ranges: dict[str, list[Any]] | None
+
+
+def _freedom(question: Question, i: int, table: pd.DataFrame, query: pd.Series[Any]) -> _Freedom:
+    free: list[str] = []
     ranges: dict[str, list[Any]] = {}
     lower, upper = question.legal.lower[i], question.legal.upper[i]
     for k, field in enumerate(question.fields):
-        j = field.columns[0]
+        name, j = str(k), field.columns[0]
         if not field.free or np.isnan(question.codes[i, j]) or question.legal.broken[i]:
             continue
         if field.levels is None:
-            if lower[j] < upper[j]:
-                ranges[str(k)] = [lower[j], upper[j]]
-        else:
-            allowed = set(np.flatnonzero(field.allowed).astype(str)) | {queries[str(k)].iloc[i]}
-            ranges[str(k)] = sorted(allowed)
-    return ranges
+            low, high = table[name].min(), table[name].max()
+            if not lower[j] < upper[j]:
+                continue
+            if lower[j] > low or upper[j] < high:
+                ranges[name] = [max(lower[j], low), min(upper[j], high)]
+        elif not field.allowed.all():
+            ranges[name] = sorted({*np.flatnonzero(field.allowed).astype(str), query[name]})
+        free.append(name)
+    everything = len(free) == len(question.fields)
+    return _Freedom("all" if everything else free, ranges or None)

@@ -10,7 +10,7 @@ are sampled between the best of the other half, which finds cheaper ones in the 
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -26,14 +26,14 @@ from elsewise.targets import Target
 __all__ = ["GlobeCE", "GlobeSettings", "globe_ce"]
 
 BINS = 10
-COARSE = np.array([1.0, 2.0, 3.0, 5.0, 8.0, 13.0, 21.0])
-"""Scalars at which every sampled direction is tried, in units of cost."""
+COARSE, FINE = 8, 50
+"""Scalars, in geometric steps, at which every direction is tried, and the best of them."""
+SPANS = 100.0, 500.0
+"""The largest of those scalars by the smallest."""
 FINALISTS = 32
-"""Directions that are tried on a thinned grid."""
-THINNING = 5
-"""Only the directions kept are tried on every scalar, the finalists on every fifth."""
-SLACK = 0.01
-"""Directions within this much of the best coverage compete by their cost."""
+"""Directions that are tried on the finer of the two."""
+PENALTY = 10.0
+"""A row that is not reached counts as this many times the largest scalar."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +51,7 @@ class GlobeSettings:
     translations: int = 1
     """Directions kept; with several, each row takes the one that is cheapest for it."""
     scalars: int = 250
-    """Size of the grid."""
+    """Size of the grid on which rows go along a direction."""
     reach: float = 25.0
     """Largest scalar, in units of cost."""
     legal: bool = False
@@ -189,11 +189,7 @@ class _Search:
         self.settings = settings
         features = question.problem.schema.features
         self.whole = np.array([f.kind is Kind.INTEGER and f.group is None for f in features])
-        both = np.concatenate([question.background, question.codes])
-        missing = np.isnan(both)
-        low = np.where(missing, np.inf, both).min(axis=0)
-        high = np.where(missing, -np.inf, both).max(axis=0)
-        spread = np.where(high > low, high - low, 0.0)
+        spread = np.array([f.observed[1] - f.observed[0] for f in features])
         self.widths = np.where(spread > 0, spread / BINS, 1.0)
         self.scales = np.array([f.scale for f in features])
         self.free = [field for field in question.fields if field.free]
@@ -205,24 +201,28 @@ class _Search:
         finalists = sampled.take(self.shortlist(sampled))
         mixed = _joined(finalists, self.mixed(rng, finalists, half))
         finalists = mixed.take(self.shortlist(mixed))
-        grid = np.linspace(0.0, self.settings.reach, self.settings.scalars)
-        thin = grid[::THINNING]
-        costs = self.least_costs(finalists, thin, self.reached(finalists, thin))
-        kept = finalists.take(np.array(self.choose(costs)))
-        reached = self.reached(kept, grid)
-        costs = self.least_costs(kept, grid, reached)
-        profile = self.profile(kept, grid, reached[0])
+        fine = self.scalars(FINE, SPANS[1])
+        reached = self.reached(finalists, fine)
         if self.settings.scaling == "shared":
-            best = int(reached[0].mean(axis=1).argmax())
-            chosen = np.zeros(len(self.question.codes), dtype=np.int64)
-            scalars = np.full(len(chosen), grid[best])
-            moved = self.moved(kept.take(chosen), scalars)
+            costs = self.shared_costs(fine, reached).min(axis=1, keepdims=True)
         else:
-            chosen = costs.argmin(axis=0)
-            every = np.arange(len(chosen))
-            ever = reached[chosen, :, every].any(axis=1)
-            scalars = np.where(ever, grid[reached[chosen, :, every].argmax(axis=1)], np.nan)
-            moved = self.moved(kept.take(chosen), np.where(ever, scalars, 0.0))
+            costs = self.least_costs(finalists, fine, reached)
+        best = np.concatenate(list(self.rounds(costs, 1)))
+        kept = finalists.take(best)
+        # The fixed grid ends where the last row is reached.
+        last = fine[reached[best].argmax(axis=1).max()]
+        grid = np.union1d(np.linspace(0.0, last, self.settings.scalars), fine[fine <= last])
+        reached = self.reached(kept, grid)
+        profile = self.profile(kept, grid, reached[0])
+        every = np.arange(len(self.question.codes))
+        if self.settings.scaling == "shared":
+            chosen = np.zeros_like(every)
+            scalars = np.full(len(every), grid[self.shared_costs(grid, reached[0]).argmin()])
+        else:
+            chosen = self.least_costs(kept, grid, reached).argmin(axis=0)
+            own = reached[chosen, :, every]
+            scalars = np.where(own.any(axis=1), grid[own.argmax(axis=1)], np.nan)
+        moved = self.moved(every, kept.take(chosen), np.nan_to_num(scalars))
         return _Found(moved, kept, chosen, scalars, profile)
 
     def sample(self, rng: np.random.Generator, count: int) -> _Directions:
@@ -263,26 +263,17 @@ class _Search:
         costs = (np.abs(steps) / self.widths).sum(axis=1, keepdims=True)
         return np.asarray(steps / np.where(costs > 0, costs, 1.0))
 
-    def moved(self, directions: _Directions, scalars: np.ndarray) -> np.ndarray:
-        """Codes (S, p) of row i moved by scalar i along direction i; S rows in the question's."""
-        return self._moved(self.question.codes, directions, scalars, None)
-
-    def _moved(
-        self,
-        codes: np.ndarray,
-        directions: _Directions,
-        scalars: np.ndarray,
-        rows: np.ndarray | None,
-    ) -> np.ndarray:
+    def moved(self, rows: np.ndarray, directions: _Directions, scalars: np.ndarray) -> np.ndarray:
+        """Codes (m, p) of ``rows``, int (m,), each moved by its scalar along its direction."""
+        codes = self.question.codes[rows]
         after = codes + scalars[:, None] * directions.steps
-        after = np.where(self.whole & (directions.steps != 0), np.rint(after), after)
+        after[:, self.whole] = np.rint(after[:, self.whole])
         for field, vote in zip(self.free, directions.votes, strict=True):
             if vote is not None and field.levels is not None:
                 after[:, field.columns] = _voted(field, field.levels, codes, vote, scalars)
         if self.settings.legal:
-            legal = self.question.legal
-            after = (legal if rows is None else legal.take(rows)).legalize(after)
-        return after
+            after = self.question.legal.take(rows).legalize(after)
+        return np.asarray(after)
 
     def reached(self, directions: _Directions, grid: np.ndarray) -> np.ndarray:
         """Bool (S, G, n): which rows are valid at each scalar of each direction."""
@@ -295,12 +286,7 @@ class _Search:
             places = np.arange(first, min(first + together, count))
             repeated = np.repeat(places, len(rows))
             every = np.tile(rows, len(places))
-            codes = self._moved(
-                self.question.codes[every],
-                directions.take(repeated),
-                np.tile(scalars, len(places)),
-                every,
-            )
+            codes = self.moved(every, directions.take(repeated), np.tile(scalars, len(places)))
             valid = self.question.valid(codes) & self.question.possible(codes)
             answers[places] = valid.reshape(len(places), len(grid), n)
         return answers
@@ -314,9 +300,8 @@ class _Search:
         scalars = grid[first]
         places = np.repeat(np.arange(count), n)
         rows = np.tile(np.arange(n), count)
-        before = self.question.codes[rows]
-        after = self._moved(before, directions.take(places), scalars.ravel(), rows)
-        costs = self.costs(before, after).reshape(count, n)
+        after = self.moved(rows, directions.take(places), scalars.ravel())
+        costs = self.costs(self.question.codes[rows], after).reshape(count, n)
         return np.where(reached.any(axis=1), costs, np.inf)
 
     def costs(self, before: np.ndarray, after: np.ndarray) -> np.ndarray:
@@ -331,27 +316,40 @@ class _Search:
                 total += field.level_of(after) != field.level_of(before)
         return total
 
+    def scalars(self, count: int, span: float) -> np.ndarray:
+        """Return 0 and scalars in geometric steps up to the reach."""
+        reach = self.settings.reach
+        return np.concatenate([[0.0], np.geomspace(reach / span, reach, count)])
+
     def shortlist(self, directions: _Directions) -> np.ndarray:
         """Places of the directions that look best at a few scalars."""
-        coarse = COARSE[COARSE <= self.settings.reach]
-        coarse = coarse if len(coarse) else np.array([self.settings.reach])
+        coarse = self.scalars(COARSE, SPANS[0])
         reached = self.reached(directions, coarse)
-        ever = reached.any(axis=1)
-        costs = np.where(ever, coarse[reached.argmax(axis=1)], 2.0 * coarse[-1])
-        coverage = ever.mean(axis=1)
-        behind = np.maximum(coverage.max() - SLACK - coverage, 0.0)
-        return np.lexsort((costs.mean(axis=1), behind))[:FINALISTS]
+        # Scalars stand for costs here: they differ by rounding, clipping and categories only.
+        if self.settings.scaling == "shared":
+            costs = self.shared_costs(coarse, reached).min(axis=1, keepdims=True)
+        else:
+            costs = np.where(reached.any(axis=1), coarse[reached.argmax(axis=1)], np.inf)
+        share = -(-FINALISTS // self.settings.translations)
+        return np.unique(np.concatenate(list(self.rounds(costs, share))))
 
-    def choose(self, costs: np.ndarray) -> list[int]:
-        """Translations one by one, each lowering the penalised mean cost most."""
-        penalised = np.where(np.isinf(costs), 10.0 * self.settings.reach, costs)
-        kept: list[int] = []
-        best = np.full(costs.shape[1], np.inf)
-        for _ in range(min(self.settings.translations, len(costs))):
-            means = np.minimum(best, penalised).mean(axis=1)
-            kept.append(int(means.argmin()))
-            best = np.minimum(best, penalised[kept[-1]])
-        return kept
+    def shared_costs(self, grid: np.ndarray, reached: np.ndarray) -> np.ndarray:
+        """Cost (..., G) of one scalar for all, rows that it does not reach penalised."""
+        missed = 1.0 - reached.mean(axis=-1)
+        return np.asarray(grid + PENALTY * self.settings.reach * missed)
+
+    def rounds(self, costs: np.ndarray, count: int) -> Iterator[np.ndarray]:
+        """For each translation, the ``count`` best ones beside those first in earlier rounds.
+
+        The best has the least mean cost (S, n), where a row it does not reach costs far more than
+        one it does: coverage comes first.
+        """
+        penalised = np.where(np.isinf(costs), PENALTY * self.settings.reach, costs)
+        least = np.full(costs.shape[1], np.inf)
+        for _ in range(self.settings.translations):
+            order = np.minimum(least, penalised).mean(axis=1).argsort(kind="stable")
+            yield order[:count]
+            least = np.minimum(least, penalised[order[0]])
 
     def profile(
         self, directions: _Directions, grid: np.ndarray, reached: np.ndarray

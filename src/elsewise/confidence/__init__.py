@@ -27,7 +27,8 @@ from elsewise.confidence._bootstrap import bootstrap_limit
 from elsewise.confidence._clt import clt_limit
 from elsewise.confidence._comparison import Comparison, Pairing
 from elsewise.confidence._dkw import dkw_limit
-from elsewise.confidence._limit import UpperLimit, largest, suggested_rows
+from elsewise.confidence._limit import UpperLimit, largest
+from elsewise.confidence._rows import debiased_distance, suggested_rows
 
 __all__ = [
     "Comparison",
@@ -37,6 +38,7 @@ __all__ = [
     "bootstrap_limit",
     "clt_limit",
     "coupling_limit",
+    "debiased_distance",
     "default_limit",
     "dkw_limit",
     "largest",

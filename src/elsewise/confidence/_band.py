@@ -95,7 +95,7 @@ def band_limit(comparison: Comparison, support: Support = None) -> UpperLimit:
     range uses. As with `dkw_limit`, two samples share the error, N directions share it again
     (Bonferroni), and a known constant at an end of the support needs one side of the band only.
 
-    The set-up for a sample size, trim and level is kept for later calls: about a second at 2000
+    The set-up for a sample size, trim and level is kept for later calls: under a second at 2000
     rows. Above 2048 rows only every second, third, ... order statistic carries the band, which
     stays exact and gets slightly wider.
 

@@ -171,8 +171,7 @@ def move_cap(directions: Array, squared_move: float) -> float:
     0.5
     """
     theta = to_numpy(directions)
-    largest_singular_value: float = np.linalg.norm(theta, ord=2).item()
-    return squared_move * largest_singular_value * largest_singular_value / theta.shape[1]
+    return squared_move * float(np.linalg.eigvalsh(theta @ theta.T)[-1]) / int(theta.shape[1])
 
 
 def support_cap(comparison: Comparison, support: tuple[Array | float, Array | float]) -> float:

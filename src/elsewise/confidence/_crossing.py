@@ -51,8 +51,6 @@ def crossing_probability(lower: np.ndarray, upper: np.ndarray) -> float:
     first, mass = 0, np.ones(1)
     for mean, length, fewest, largest in zip(means, lengths, least, most, strict=True):
         size = largest - first + 1
-        if size < 1:
-            return 1.0
         mass = np.convolve(mass, poisson(mean, counts[: min(size, length)]))
         mass, first = mass[fewest - first : size], fewest
         if mass.size == 0:

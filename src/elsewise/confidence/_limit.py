@@ -1,4 +1,4 @@
-"""What a limit is, the levels it is read at, the largest of several, and what would lower it."""
+"""What a limit is, the levels it is read at, and the largest of several limits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ __all__ = [
     "largest",
     "level_below",
     "level_on_grid",
-    "suggested_rows",
 ]
 
 GRID = 2**40
@@ -138,41 +137,3 @@ def largest(*limits: UpperLimit) -> UpperLimit:
             "limits", expected="at least one limit", received="none", fix="pass clt_limit(...)"
         )
     return _Largest(limits=limits)
-
-
-def suggested_rows(limit: float, estimate: float, bound: float, rows: int) -> int:
-    """Return about how many rows bring a limit down to its bound.
-
-    What a limit adds to its estimate shrinks like one over the root of the number of rows; the
-    estimate is taken for the truth. The answer is as uncertain as the room between the two: right
-    for a typical sample, several times too small or too large for a lucky or an unlucky one.
-
-    Parameters
-    ----------
-    limit, estimate
-        The limit from ``rows`` rows, and the distance it is a limit of.
-    bound
-        What the limit is wanted to stay under; above the estimate.
-    rows
-        Number of rows the limit was computed from.
-
-    Examples
-    --------
-    >>> suggested_rows(0.5, 0.2, 0.35, 100)
-    400
-    """
-    if not estimate < bound:
-        raise InvalidInput(
-            "bound",
-            expected=f"a number above the estimate {estimate}",
-            received=bound,
-            fix="raise the bound or come closer to the target: more rows alone do not help",
-        )
-    if not limit < math.inf:
-        raise InvalidInput(
-            "limit",
-            expected="a finite limit",
-            received=limit,
-            fix="give the support, or trim more",
-        )
-    return max(rows, math.ceil(rows * ((limit - estimate) / (bound - estimate)) ** 2 - 1e-9))

@@ -39,6 +39,8 @@ class Legal:
     """bool (p,): columns of whole codes."""
     broken: Array
     """bool (n,): rows that are not legal as they are, and so stay as they are."""
+    restricted: tuple[tuple[int, tuple[float, ...]], ...] = ()
+    """Columns of categories with the codes they may be moved to, where not all."""
 
     def legalize(self, codes: Array) -> Array:
         """Return the legal codes (n, p) nearest to ``codes``, cell by cell.
@@ -58,6 +60,13 @@ class Legal:
         whole = xp.where(self.integer, xp.round(inside), inside)
         # Comparisons with a missing bound are False: such a cell takes its factual, missing code.
         free = (self.lower < self.upper) & ~xp.isnan(codes)
+        for column, levels in self.restricted:
+            here = xp.arange(codes.shape[-1]) == column
+            cell = codes[..., column, None]
+            known = xp.zeros_like(free[..., :1])
+            for level in levels:
+                known = known | (cell == level)
+            free = free & (known | ~asarray_like(here, codes))
         return xp.where(free, whole, self.factual)
 
     def take(self, rows: Array) -> Legal:
@@ -95,6 +104,7 @@ class Legal:
             upper=asarray_like(self.upper, reference),
             integer=asarray_like(self.integer, reference),
             broken=asarray_like(self.broken, reference),
+            restricted=self.restricted,
         )
 
 
@@ -139,5 +149,10 @@ def build_legal(features: Sequence[Feature], codes: Array, broken: Array | None 
         upper=np.where(frozen, factual, upper),
         integer=integer,
         broken=stays,
+        restricted=tuple(
+            (j, tuple(float(f.levels.index(level)) for level in f.allowed))
+            for j, f in enumerate(features)
+            if f.free and f.allowed is not None
+        ),
     )
     return legal if isinstance(codes, np.ndarray) else legal.like(codes)

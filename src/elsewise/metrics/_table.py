@@ -76,13 +76,10 @@ class Case:
 
     @cached_property
     def units(self) -> np.ndarray:
-        """Changes (n, p) in bin widths of the background; a swap within a group is 1 in all."""
-        problem = self.explanation.problem
-        features = problem.schema.features
-        rows = np.concatenate([to_numpy(problem.background), self.before])
-        widths = np.zeros(len(features))
-        numeric = np.array([feature.numeric for feature in features])
-        widths[numeric] = _changes.bin_widths(rows[:, numeric])
+        """Changes (n, p) in bins of the observed range; a swap within a group is 1 in all."""
+        features = self.explanation.problem.schema.features
+        spreads = [f.observed[1] - f.observed[0] if f.numeric else 0.0 for f in features]
+        widths = np.array(spreads) / _changes.BINS
         widths[[feature.group is not None for feature in features]] = 2.0
         return _changes.bin_units(self.before, self.after, widths)
 

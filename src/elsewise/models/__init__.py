@@ -1,4 +1,8 @@
-"""Models under explanation: torch modules, scikit-learn estimators, any function of a frame."""
+"""Models under explanation.
+
+torch modules; estimators and pipelines of scikit-learn, XGBoost, LightGBM and CatBoost; native
+boosters; results of statsmodels; any function of a frame.
+"""
 
 from __future__ import annotations
 
@@ -30,9 +34,9 @@ def bind(
 
     Parameters
     ----------
-    model : torch.nn.Module, fitted estimator, function frame -> scores, or Outputs
-        Or what `torch_model`, `estimator` and `function` return, which say more about it. Outputs
-        that are already bound come back as they are.
+    model : torch.nn.Module, fitted estimator, booster or results, function, or Outputs
+        A function takes a frame and returns scores. What `torch_model`, `estimator` and
+        `function` return says more about a model. Outputs already bound come back as they are.
     encoder : Encoder
         Translates between the frame and its codes.
     output : class label or int, optional

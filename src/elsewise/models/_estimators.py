@@ -1,4 +1,4 @@
-"""Estimators with the scikit-learn face: predict_proba, else decision_function, else predict."""
+"""Fitted models that predict: scikit-learn estimators and pipelines, boosters, results."""
 
 from __future__ import annotations
 
@@ -10,10 +10,13 @@ import numpy as np
 import pandas as pd
 
 from elsewise.errors import InvalidInput
+from elsewise.models._boosters import booster_face
 from elsewise.models._differences import Differences
+from elsewise.models._faces import Face, read_columns, reader
 from elsewise.models._frames import FrameModel, FrameOutputs, Slopes
 from elsewise.models._linear import MARGINS, REGRESSORS, final_step, linear_slopes, steps
 from elsewise.models._outputs import movable_columns, reject_output, select_by_position
+from elsewise.models._statsmodels import results_face
 
 if TYPE_CHECKING:
     from elsewise.features import Encoder
@@ -63,15 +66,16 @@ def is_estimator(model: object) -> bool:
 
 
 def estimator(estimator: Any, output: Hashable | None = None) -> EstimatorModel:
-    """Choose what to explain of a fitted scikit-learn estimator or pipeline.
+    """Choose what to explain of a fitted estimator, pipeline, booster or statsmodels results.
 
     Parameters
     ----------
     estimator : object with predict_proba, decision_function or predict
-        The first of these it has makes the outputs.
+        The first of these it has makes the outputs. It is given the columns it was fitted on, as
+        the frame has them: strings, categories and missing values included.
     output : class label or int, optional
         Of a classifier, the class to explain; by default the second of two classes, or every
-        class of more than two. Of a regressor with several outputs, the column number.
+        class of more than two. Of other models with several outputs, the column number.
 
     Returns
     -------
@@ -98,76 +102,61 @@ def estimator(estimator: Any, output: Hashable | None = None) -> EstimatorModel:
 def bind_estimator(
     model: EstimatorModel, encoder: Encoder, output: Hashable | None, probe: np.ndarray
 ) -> FrameOutputs:
-    """Return the outputs of an estimator on the codes of ``encoder``."""
+    """Return the outputs of an estimator, a booster or results on the codes of ``encoder``."""
     fitted = model.estimator
-    method = next(m for m in METHODS if callable(getattr(fitted, m, None)))
-    name = f"{_name(fitted)}.{method}"
-    columns, as_array = _inputs(fitted, encoder)
-    linear = linear_slopes(_unwrap(fitted), method)
-    evaluate = FrameModel(
-        name=name,
-        score=_score(fitted, method, columns, as_array),
-        encoder=encoder,
-        repeats=linear is None,
-    )
+    own = [feature.name for feature in encoder.schema.features]
+    face = booster_face(fitted, own) or results_face(fitted, own)
+    linear = None
+    if face is None:
+        method = next(m for m in METHODS if callable(getattr(fitted, m, None)))
+        face = _estimator_face(fitted, method, own)
+        linear = linear_slopes(_unwrap(fitted), method)
+    evaluate = FrameModel(name=face.name, score=face.score, encoder=encoder, repeats=linear is None)
     width = evaluate(probe).shape[1]
     evaluate = replace(evaluate, width=width)
-    keep, what = _choose(fitted, method, width, output)
+    keep, what = _choose(face.classes, width, output)
     return FrameOutputs(
         model=evaluate,
         keep=keep,
-        slopes=_slopes(fitted, linear, evaluate, columns),
-        probability=method == "predict_proba",
-        description=name + what,
+        slopes=_slopes(face, linear, evaluate),
+        probability=face.probability,
+        description=face.name + what,
     )
 
 
-def _inputs(fitted: Any, encoder: Encoder) -> tuple[list[Hashable], bool]:
-    """Return the columns the estimator reads, in its order, and whether it wants an array."""
-    own = [feature.name for feature in encoder.schema.features]
+def _estimator_face(fitted: Any, method: str, own: list[Hashable]) -> Face:
+    """Return how an estimator with the scikit-learn face is read."""
     names = getattr(fitted, "feature_names_in_", None)
-    if names is not None:
-        missing = [name for name in names if name not in own]
-        if missing:
-            raise InvalidInput(
-                "model",
-                expected=f"an estimator fitted on columns of the frame {own}",
-                received=f"one that also needs {missing}",
-                fix="explain the frame the estimator was fitted on, with those columns",
-            )
-        return list(names), False
-    count = getattr(fitted, "n_features_in_", None)
-    if count is not None and count != len(own):
-        raise InvalidInput(
-            "model",
-            expected=f"an estimator fitted on the frame's {len(own)} columns",
-            received=f"one fitted on {count} columns",
-            fix="explain the columns the estimator was fitted on, in the same order",
-        )
-    return own, count is not None
-
-
-def _score(
-    fitted: Any, method: str, columns: list[Hashable], as_array: bool
-) -> Callable[[pd.DataFrame], object]:
-    predict = getattr(fitted, method)
+    if names is None and type(fitted).__module__.startswith("catboost."):
+        names = fitted.feature_names_
+    columns, as_array = read_columns(
+        own, None if names is None else list(names), getattr(fitted, "n_features_in_", None)
+    )
+    read, predict = reader(columns, as_array), getattr(fitted, method)
+    classes = [] if method == "predict" else _classes(fitted)
 
     def score(frame: pd.DataFrame) -> object:
-        inputs = frame[columns]
-        outputs = predict(inputs.to_numpy() if as_array else inputs)
-        if method == "decision_function" and np.ndim(outputs) == 1 and _classes(fitted):
+        outputs = predict(read(frame))
+        if method == "decision_function" and np.ndim(outputs) == 1 and classes:
             return np.column_stack([-outputs, outputs])  # one column per class
         return outputs
 
-    return score
+    final = final_step(_unwrap(fitted))
+    return Face(
+        name=f"{_name(fitted)}.{method}",
+        score=score,
+        columns=columns,
+        classes=classes,
+        probability=method == "predict_proba",
+        smooth=type(final).__name__ in SMOOTH and type(final).__module__.startswith("sklearn."),
+    )
 
 
 def _choose(
-    fitted: Any, method: str, width: int, output: Hashable | None
+    classes: list[Hashable], width: int, output: Hashable | None
 ) -> tuple[tuple[int, ...], str]:
     """Return the positions of the chosen outputs and words for them."""
-    classes = _classes(fitted)
-    if method == "predict" or len(classes) != width:
+    if len(classes) != width:
         keep = select_by_position(output, width)
         return keep, f", output {keep[0]}" if width > len(keep) else ""
     if output is None and width > 2:
@@ -179,16 +168,13 @@ def _choose(
 
 
 def _slopes(
-    fitted: Any,
-    linear: Callable[[np.ndarray], np.ndarray] | None,
-    model: FrameModel,
-    columns: list[Hashable],
+    face: Face, linear: Callable[[np.ndarray], np.ndarray] | None, model: FrameModel
 ) -> Slopes | None:
     """Return exact slopes for linear models, differences for other smooth ones, else None."""
     if linear is not None:
         movable = movable_columns(model.encoder)
         names = [feature.name for feature in model.encoder.schema.features]
-        places = [names.index(name) for name in columns]
+        places = [names.index(name) for name in face.columns]
 
         def exact(codes: np.ndarray, outputs: np.ndarray) -> np.ndarray:
             gradient = np.zeros((*outputs.shape, codes.shape[1]))
@@ -196,8 +182,7 @@ def _slopes(
             return np.where(movable, gradient, 0.0)
 
         return exact
-    final = final_step(_unwrap(fitted))
-    if type(final).__name__ in SMOOTH and type(final).__module__.startswith("sklearn."):
+    if face.smooth:
         differences = Differences.of(model.encoder)
         return lambda codes, outputs: differences.slopes(model, codes)
     return None

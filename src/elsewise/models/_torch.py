@@ -66,7 +66,9 @@ def torch_model(
         Returns (n,), (n, 1) or (n, K). A row's output must not depend on the other rows.
     prepare : callable, optional
         Differentiable function from the tensor of codes (n, p), all columns of the frame in order,
-        to the module's input: scaling, one-hot encoding, a choice of columns.
+        to the module's input: scaling, one-hot encoding, a choice of columns. Codes are floats:
+        numbers as they are, a category the position of its level (``schema[name].levels``) as a
+        whole number, a missing cell NaN. ``codes[:, 2].long()`` feeds an embedding layer.
     output : int, optional
         Column to explain where there are several; by default all.
     probability : bool, optional

@@ -9,8 +9,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Mapping
-from functools import cache, partial
-from importlib.resources import files
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,11 +21,10 @@ from elsewise.plots._style import amount
 from elsewise.report import _words
 from elsewise.report._numbers import drift, summary
 from elsewise.report._page import Section, Table, figure, sections
+from elsewise.report._templates import environment, read
 from elsewise.report._words import headline, verdict
 
 if TYPE_CHECKING:
-    from jinja2 import Environment
-
     from elsewise.explanation import Explanation
 
 __all__ = ["drift", "headline", "render", "render_comparison", "summary", "write", "write_text"]
@@ -69,7 +67,7 @@ def render(
     parts = sections(explanation, output, command, frontier, stability, rows)
     certificate = explanation.certificate
     return (
-        _environment()
+        environment()
         .get_template("page.html")
         .render(
             title=title,
@@ -81,7 +79,7 @@ def render(
             words=_words,
             sections=parts,
             citation=CITATION,
-            style=_read("style.css"),
+            style=read("style.css"),
         )
     )
 
@@ -111,7 +109,7 @@ def render_comparison(
             fix="pass {'name': explanation}",
         )
     return (
-        _environment()
+        environment()
         .get_template("comparison.html")
         .render(
             title=title,
@@ -119,7 +117,7 @@ def render_comparison(
             verdicts={name: verdict(e.certificate) for name, e in explanations.items()},
             sections=_compared(explanations, output),
             citation=CITATION,
-            style=_read("style.css"),
+            style=read("style.css"),
         )
     )
 
@@ -227,22 +225,3 @@ def _compared_features(explanations: Mapping[str, Explanation]) -> Section:
         title="Features by their share of the distance",
         tables=(Table(caption="Share of the distance", columns=("feature", *shares), rows=rows),),
     )
-
-
-@cache
-def _environment() -> Environment:
-    from jinja2 import DictLoader, Environment, StrictUndefined
-
-    names = ("page.html", "comparison.html", "parts.html")
-    return Environment(
-        loader=DictLoader({name: _read(name) for name in names}),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-
-
-@cache
-def _read(name: str) -> str:
-    return files("elsewise.report").joinpath("templates", name).read_text(encoding="utf-8")

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-import scipy.stats
 
 from elsewise._arrays import to_numpy
 from elsewise.features import Kind
@@ -154,7 +153,7 @@ def rank_correlation(before: np.ndarray, after: np.ndarray) -> float:
     >>> rank_correlation(np.array([1.0, 2.0, 3.0]), np.array([1.0, 9.0, 5.0]))
     0.5
     """
-    ranks = [scipy.stats.rankdata(values) for values in (before, after)]
+    ranks = [pd.Series(values).rank().to_numpy() for values in (before, after)]
     first, second = (rank - rank.mean() for rank in ranks)
     size = math.sqrt(float(first @ first) * float(second @ second))
     return float(first @ second) / size if size > 0 else 0.0

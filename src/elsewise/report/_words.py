@@ -24,6 +24,7 @@ __all__ = [
     "Verdict",
     "answer",
     "assumptions",
+    "change_table",
     "change_words",
     "headline",
     "level",
@@ -158,6 +159,16 @@ def change_words(explanation: Explanation, name: Hashable, row: pd.Series[Any]) 
     if amount(before) == amount(after):
         return f"mean stays at {amount(before)}, spread changes"
     return f"mean {amount(before)} to {amount(after)}"
+
+
+def change_table(explanation: Explanation) -> str:
+    """Return the changes as a table of text, largest share of the distance first."""
+    rows = [("feature", "share of distance", "change")]
+    for name, row in explanation.changes().iterrows():
+        share = percent(float(row["share"]))
+        rows.append((one_line(name), share, change_words(explanation, name, row)))
+    widths = [max(len(row[k]) for row in rows) for k in range(2)]
+    return "\n".join(f"{a:<{widths[0]}}  {b:>{widths[1]}}  {c}" for a, b, c in rows)
 
 
 def _category_words(explanation: Explanation, name: Hashable, moved: float) -> str:

@@ -7,6 +7,8 @@ Four kinds, told apart by what they can say:
 - ``Constant``: one value for every row (``constant``), known and derived at once;
 - ``Derived``: a function of each row's own factual output (``at_least``, ``at_most``, ``shift``,
   ``scale``).
+
+A ``Share`` ("60 % approved") becomes a ``Derived`` target once the rows are known: ``resolve``.
 """
 
 from __future__ import annotations
@@ -14,17 +16,22 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
+
 from elsewise._arrays import Array
 from elsewise.errors import InvalidInput
 from elsewise.targets._checks import columns_of, level_of, rows_of
 from elsewise.targets._known import Known, from_family, from_function, from_scipy, from_table
 from elsewise.targets._rows import Constant, Derived, Sample
+from elsewise.targets._shares import Reach, Share, from_threshold
 
 __all__ = [
     "Constant",
     "Derived",
     "Known",
+    "Reach",
     "Sample",
+    "Share",
     "Target",
     "at_least",
     "at_most",
@@ -32,13 +39,15 @@ __all__ = [
     "distribution",
     "from_dict",
     "group",
+    "resolve",
     "sample",
     "scale",
+    "share",
     "shift",
 ]
 
 Target = Sample | Known | Constant | Derived
-"""Any target."""
+"""Any target of known rows."""
 
 
 def sample(values: Array) -> Sample:
@@ -196,6 +205,86 @@ def scale(factor: Any, about: Any = 0.0) -> Derived:
     return target
 
 
+def share(
+    value: float | None = None,
+    *,
+    of: int | str | None = None,
+    cutoff: float = 0.5,
+    margin: float = 0.05,
+    **named: float,
+) -> Share:
+    """Ask for a share of the rows past a cut-off, moving as few rows as little as possible.
+
+    Rows that pass stay as they are. Of the others, as many as the share needs are asked to pass,
+    those with the highest outputs; the rest keep their outputs. A held-out row is asked if its
+    output is as high as theirs.
+
+    Parameters
+    ----------
+    value : float
+        The share, in (0, 1]; or given by a name for what passes: ``share(approved=0.6)``.
+    of : int or str, optional
+        Of a model with several outputs, the column of the class that is to be the most likely.
+        With one output, a name for what passes.
+    cutoff : float
+        With one output, the output that counts as passing.
+    margin : float
+        How far past the cut-off rows are asked to go, in units of the output; with several
+        outputs, by how much the class is to lead.
+
+    Examples
+    --------
+    >>> import numpy
+    >>> outputs = numpy.array([[0.1], [0.3], [0.4], [0.9]])
+    >>> share(approved=0.75).resolved(outputs).of(outputs).T
+    array([[0.1 , 0.55, 0.55, 0.9 ]])
+    """
+    if len(named) + (value is not None or of is not None) != 1:
+        raise InvalidInput(
+            "share",
+            expected="one share, with or without a name",
+            received=f"{named or 'none'}" + (f" beside {value!r}" if named and value else ""),
+            fix="share(approved=0.6), or share(0.6, of='approved')",
+        )
+    of, value = next(iter(named.items()), (of, value))
+    if value is None or not 0.0 < _number("value", value) <= 1.0:
+        raise InvalidInput(
+            "value",
+            expected="a share in (0, 1]",
+            received=repr(value),
+            fix="share(0.6) asks for 60 % of the rows",
+        )
+    if _number("margin", margin) < 0.0:
+        raise InvalidInput(
+            "margin", expected="a number >= 0", received=repr(margin), fix="leave it out"
+        )
+    if not (of is None or isinstance(of, str | int | np.integer)) or isinstance(of, bool):
+        raise InvalidInput(
+            "of",
+            expected="the column of a class, or a name",
+            received=repr(of),
+            fix="share(0.6, of=2) or share(approved=0.6)",
+        )
+    return Share(
+        value=float(value),
+        of=int(of) if isinstance(of, np.integer) else of,
+        cutoff=_number("cutoff", cutoff),
+        margin=float(margin),
+    )
+
+
+def resolve(target: Target | Share, outputs: Array) -> Target:
+    """Return the target for rows with these factual outputs (n, K).
+
+    Examples
+    --------
+    >>> import numpy
+    >>> resolve(at_least(0.6), numpy.array([[0.3]])).name
+    'at_least(0.6)'
+    """
+    return target.resolved(outputs) if isinstance(target, Share) else target
+
+
 def from_dict(saved: Mapping[str, Any]) -> Target:
     """Rebuild a target from its ``to_dict``.
 
@@ -215,6 +304,16 @@ def from_dict(saved: Mapping[str, Any]) -> Target:
     return _MAKERS[kind](*saved["arguments"])
 
 
+def _number(argument: str, value: Any) -> float:
+    """Return one finite number, or refuse."""
+    level = level_of(argument, value)
+    if isinstance(level, tuple):
+        raise InvalidInput(
+            argument, expected="one number", received=repr(value), fix="pass a scalar"
+        )
+    return level
+
+
 _MAKERS: dict[Any, Callable[..., Target]] = {
     "sample": sample,
     "group": group,
@@ -223,6 +322,7 @@ _MAKERS: dict[Any, Callable[..., Target]] = {
     "at_most": at_most,
     "shift": shift,
     "scale": scale,
+    "share": from_threshold,
     "distribution": from_family,
     "quantiles": from_table,
 }

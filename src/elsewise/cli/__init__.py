@@ -1,0 +1,361 @@
+"""The command ``elsewise``: explain, report, compare, apply, schema, demo.
+
+Exit codes: 0 the result is what was asked for, 3 it is not (not feasible, out of time), 2 something
+given cannot be used, 130 interrupted (the best so far is saved). With ``--json`` one JSON object is
+written to standard output: the keys of `elsewise.report.summary`, and ``exit_code``,
+``interrupted``, ``folder`` and ``files``; or ``error`` and ``exit_code``. The file
+``output.schema.json`` beside this one is its JSON schema.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import shlex
+import signal
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer import Argument, Option
+
+from elsewise import report as reports
+from elsewise._explain import explain as explain_rows
+from elsewise.cli._inputs import (
+    is_pickle,
+    load_model,
+    make_schema,
+    parse_limits,
+    parse_target,
+    read_table,
+)
+from elsewise.cli._outputs import check_formats, export, folder_in_place, write_table
+from elsewise.demo import FOLDER
+from elsewise.demo import demo as run_demo
+from elsewise.errors import ElsewiseError, SavedRunError
+from elsewise.report._words import answer, change_table, verdict
+from elsewise.saving import load
+from elsewise.solver import Settings
+
+if TYPE_CHECKING:
+    from elsewise.explanation import Explanation
+
+__all__ = ["app", "main"]
+
+CERTIFIED, BAD_INPUT, NOT_FEASIBLE, INTERRUPTED = 0, 2, 3, 130
+COMMAND = "command.json"
+
+
+class Interrupted(ElsewiseError):
+    """Ctrl-C before there was anything to save."""
+
+
+app = typer.Typer(
+    name="elsewise",
+    help="What would have to be different about a population for a model to answer differently.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+Rows = Annotated[Path, Argument(help="The rows: a .csv or .parquet file.")]
+Run = Annotated[Path, Argument(help="A folder that `elsewise explain` wrote.")]
+Model = Annotated[
+    str,
+    Option(help="A .joblib or .pickle file (loading it runs its code), or module:name."),
+]
+Background = Annotated[
+    Path | None,
+    Option(help="Rows that give scales and observed ranges, such as the training data."),
+]
+Freeze = Annotated[list[str] | None, Option(help="Columns that must not change; repeat or a,b.")]
+Drop = Annotated[list[str] | None, Option(help="Columns to leave out, such as the outcome.")]
+Name = Annotated[str, Option(help="What the model's output is called.")]
+Quiet = Annotated[bool, Option("--quiet", "-q", help="Print nothing but errors.")]
+Json = Annotated[bool, Option("--json", help="Print one JSON object.")]
+Seed = Annotated[int, Option(help="The same seed gives the same result.", min=0)]
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, Option(help="Folder for report.html.")] = Path(FOLDER),
+    seed: Seed = 0,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Explain a credit model on built-in data and write a report."""
+    explanation = run_demo(out, seed, quiet=quiet or as_json)
+    code = _code(explanation)
+    if as_json:
+        _print_json(explanation, code, "risk of a bad credit", out, ["report.html"])
+    raise typer.Exit(code)
+
+
+@app.command()
+def explain(
+    rows: Rows,
+    model: Model,
+    target: Annotated[
+        str,
+        Option(
+            help="at_most:0.4, at_least:0.6, constant:1, shift:-0.1, scale:0.5, "
+            "sample:scores.csv[,column], group:scores.csv, distribution:beta,2,5."
+        ),
+    ],
+    limits: Annotated[
+        str | None, Option(help="inputs=0.2,outputs=0.1,confidence=0.95,trim=0.05; all optional.")
+    ] = None,
+    output: Annotated[str | None, Option(help="The class to explain.")] = None,
+    freeze: Freeze = None,
+    drop: Drop = None,
+    schema: Annotated[Path | None, Option(help="A file that `elsewise schema` wrote.")] = None,
+    background: Background = None,
+    out: Annotated[Path, Option(help="Folder for the run, its exports and report.html.")] = Path(
+        "run"
+    ),
+    formats: Annotated[
+        str, Option("--export", help="Formats among csv, json, xlsx, parquet.")
+    ] = "csv,json",
+    name: Name = "model output",
+    certify: Annotated[str, Option(help="auto, held-out or in-sample.")] = "auto",
+    seconds: Annotated[float | None, Option(help="Time budget of the search.")] = None,
+    seed: Seed = 0,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Explain rows and write the run, its exports and a report to a folder."""
+    wanted, bounds, kinds = parse_target(target), parse_limits(limits), check_formats(formats)
+    settings = Settings(seconds=seconds)
+    table = _without(read_table(rows), drop)
+    other = None if background is None else _without(read_table(background, "--background"), drop)
+    features = make_schema(table, other, schema, freeze or ())
+    loaded = _loaded(model, output, quiet)
+    with folder_in_place(out) as folder, _interruptible() as stopped:
+        explanation = explain_rows(
+            loaded,
+            table,
+            target=wanted,
+            schema=features,
+            background=other,
+            limits=bounds,
+            certify=certify,
+            seed=seed,
+            settings=settings,
+            progress=False if quiet else None,
+            **_stop(stopped),
+        )
+        explanation.save(folder)
+        command = _command_line()
+        about = json.dumps({"command": command, "output": name})
+        (folder / COMMAND).write_text(about, encoding="utf-8")
+        files = export(explanation, folder, kinds, name)
+        reports.write(explanation, folder / "report.html", output=name, command=command)
+        files.append("report.html")
+    code = INTERRUPTED if stopped() else _code(explanation)
+    if as_json:
+        _print_json(explanation, code, name, out, files)
+    elif not quiet:
+        _print_answer(explanation, name)
+        if stopped():
+            typer.echo("Interrupted: this is the best found so far.")
+        typer.echo(f"Run: {out}\nReport: {out / 'report.html'}")
+    raise typer.Exit(code)
+
+
+@app.command()
+def report(
+    run: Run,
+    out: Annotated[Path | None, Option(help="The page; by default report.html in the run.")] = None,
+    name: Annotated[str | None, Option(help="What the model's output is called.")] = None,
+    rows: Annotated[int, Option(help="Show so many single rows.", min=0)] = 0,
+    quiet: Quiet = False,
+) -> None:
+    """Write the report of a saved run."""
+    explanation, about = load(run), _about(run)
+    place = reports.write(
+        explanation,
+        out or run / "report.html",
+        output=name or about["output"],
+        command=about["command"],
+        rows=rows,
+    )
+    _say(f"Report: {place}", quiet)
+
+
+@app.command()
+def compare(
+    runs: Annotated[list[Path], Argument(help="Folders that `elsewise explain` wrote.")],
+    out: Annotated[Path, Option(help="The page.")] = Path("comparison.html"),
+    name: Annotated[str | None, Option(help="What the model's output is called.")] = None,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Compare saved runs on one page."""
+    names = _distinct(runs)
+    explanations = {label: load(run) for label, run in zip(names, runs, strict=True)}
+    output = name or _about(runs[0])["output"]
+    place = reports.write_text(reports.render_comparison(explanations, output=output), out)
+    if as_json:
+        found = {label: reports.summary(e, output) for label, e in explanations.items()}
+        typer.echo(json.dumps({"exit_code": 0, "file": str(place), "runs": found}, allow_nan=False))
+    elif not quiet:
+        for label, explanation in explanations.items():
+            typer.echo(f"{label}: certificate {verdict(explanation.certificate)}")
+            typer.echo(f"  {reports.headline(explanation, output)}")
+        typer.echo(f"Comparison: {place}")
+
+
+@app.command()
+def apply(
+    run: Run,
+    rows: Rows,
+    model: Model,
+    output: Annotated[str | None, Option(help="The class that was explained.")] = None,
+    drop: Drop = None,
+    out: Annotated[Path, Option(help="A .csv, .parquet or .xlsx file.")] = Path("moved.csv"),
+    quiet: Quiet = False,
+) -> None:
+    """Move new rows as the saved run moved its own."""
+    table = _without(read_table(rows), drop)
+    explanation = load(run, model=_loaded(model, output, quiet))
+    place = write_table(explanation.apply(table), out)
+    _say(f"{len(table):,} rows moved: {place}", quiet)
+
+
+@app.command()
+def schema(
+    rows: Rows,
+    background: Background = None,
+    freeze: Freeze = None,
+    drop: Drop = None,
+    out: Annotated[Path, Option(help="The file to edit.")] = Path("schema.json"),
+    quiet: Quiet = False,
+) -> None:
+    """Write what the columns are and how they may move, to be edited and given to explain."""
+    table = _without(read_table(rows), drop)
+    other = None if background is None else _without(read_table(background, "--background"), drop)
+    found = make_schema(table, other, None, freeze or ())
+    place = reports.write_text(found.to_json() + "\n", out)
+    _say(f"{found}\n\nSchema: {place}", quiet)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command; never shows a traceback for what the user gave."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        code = app(given, prog_name="elsewise", standalone_mode=False) or 0
+    except Interrupted as error:
+        code = _fail(str(error), INTERRUPTED, given)
+    except (ElsewiseError, OSError) as error:
+        code = _fail(str(error), BAD_INPUT, given)
+    except Exception as error:
+        # Errors in options and arguments, of typer or of the click it is built on.
+        if not hasattr(error, "format_message"):
+            raise
+        code = _fail(error.format_message(), BAD_INPUT, given)
+    raise SystemExit(code)
+
+
+def _fail(message: str, code: int, given: Sequence[str]) -> int:
+    typer.echo(f"elsewise: {message}", err=True)
+    if "--json" in given:
+        typer.echo(json.dumps({"error": message, "exit_code": code}))
+    return code
+
+
+@contextmanager
+def _interruptible() -> Iterator[Callable[[], bool]]:
+    """Note the first Ctrl-C instead of raising, so that the search can end with what it has."""
+    noted: list[int] = []
+
+    def note(number: int, frame: object) -> None:
+        if noted:
+            raise KeyboardInterrupt
+        noted.append(number)
+        typer.echo("elsewise: finishing with the best so far; Ctrl-C again to give up", err=True)
+
+    before = signal.getsignal(signal.SIGINT)
+    if _stop(lambda: False):
+        signal.signal(signal.SIGINT, note)
+    try:
+        yield lambda: bool(noted)
+    except KeyboardInterrupt as error:
+        raise Interrupted("interrupted before there was anything to save") from error
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _stop(stopped: Callable[[], bool]) -> dict[str, Any]:
+    """The argument that lets the search be stopped, where it can be."""
+    return {"stop": stopped} if "stop" in inspect.signature(explain_rows).parameters else {}
+
+
+def _loaded(model: str, output: str | None, quiet: bool) -> Any:
+    if is_pickle(model) and not quiet:
+        typer.echo(
+            f"elsewise: loading {model} runs the code stored in it; load only files you trust",
+            err=True,
+        )
+    return load_model(model, output)
+
+
+def _without(table: Any, drop: Sequence[str] | None) -> Any:
+    names = [part.strip() for text in drop or () for part in text.split(",")]
+    return table.drop(columns=[name for name in names if name in table.columns])
+
+
+def _about(run: Path) -> dict[str, Any]:
+    """How a run was made; runs saved from Python do not say."""
+    try:
+        known = json.loads((run / COMMAND).read_text(encoding="utf-8"))
+        return {"command": str(known["command"]), "output": str(known["output"])}
+    except FileNotFoundError:
+        return {"command": None, "output": "model output"}
+    except (ValueError, KeyError, TypeError) as error:
+        raise SavedRunError(f"{run}: {COMMAND} is damaged. Fix: remove that file.") from error
+
+
+def _distinct(runs: Sequence[Path]) -> list[str]:
+    """Names of the runs: the folders' own, or their paths where these are equal."""
+    short = [run.resolve().name for run in runs]
+    if len(set(short)) == len(short):
+        return short
+    return [f"{k + 1}: {run}" for k, run in enumerate(runs)]
+
+
+def _command_line() -> str:
+    return shlex.join(["elsewise", *sys.argv[1:]])
+
+
+def _code(explanation: Explanation) -> int:
+    return CERTIFIED if explanation.ok else NOT_FEASIBLE
+
+
+def _print_answer(explanation: Explanation, name: str) -> None:
+    sentence, changes = answer(explanation, name)
+    typer.echo("\n".join([sentence, *(f"  - {line}" for line in changes), ""]))
+    typer.echo(f"{explanation.certificate}\n")
+    typer.echo(f"{change_table(explanation)}\n")
+    if not explanation.ok:
+        typer.echo(f"{explanation.status}.")
+
+
+def _print_json(
+    explanation: Explanation, code: int, name: str, folder: Path, files: Sequence[str]
+) -> None:
+    content = reports.summary(explanation, name) | {
+        "exit_code": code,
+        "interrupted": code == INTERRUPTED,
+        "folder": str(folder),
+        "files": list(files),
+    }
+    typer.echo(json.dumps(content, allow_nan=False))
+
+
+def _say(text: str, quiet: bool) -> None:
+    if not quiet:
+        typer.echo(text)

@@ -1,0 +1,246 @@
+"""What the user names on the command line: tables, models, targets, limits and schemas."""
+
+from __future__ import annotations
+
+import importlib
+import pickle
+import re
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from elsewise import models, targets
+from elsewise.errors import InvalidInput, MissingExtra
+from elsewise.features import Schema
+from elsewise.problem import Limits
+
+__all__ = ["load_model", "make_schema", "parse_limits", "parse_target", "read_table"]
+
+PICKLES = (".joblib", ".pkl", ".pickle")
+NUMBERED: dict[str, Callable[..., targets.Target]] = {
+    "constant": targets.constant,
+    "at_least": targets.at_least,
+    "at_most": targets.at_most,
+    "shift": targets.shift,
+}
+TARGETS = "constant, at_least, at_most, shift, scale, sample, group or distribution"
+
+
+def read_table(path: Path, argument: str = "rows") -> pd.DataFrame:
+    """Read a .csv or .parquet file."""
+    if not path.is_file():
+        raise InvalidInput(
+            argument,
+            expected="a .csv or .parquet file",
+            received=f"{path}, which is {'a folder' if path.is_dir() else 'not there'}",
+            fix="check the path",
+        )
+    try:
+        if path.suffix == ".parquet":
+            return pd.read_parquet(path)
+        return pd.read_csv(path)
+    except ImportError as error:
+        raise MissingExtra("pyarrow", "parquet") from error
+    except (ValueError, OSError) as error:
+        raise InvalidInput(
+            argument,
+            expected="a readable .csv or .parquet file",
+            received=f"{path}: {error}",
+            fix="open the file and check its first lines",
+        ) from error
+
+
+def load_model(text: str, output: str | None = None) -> Any:
+    """Load the model the user names: a .joblib or .pickle file, or ``module:name``."""
+    model = _from_file(Path(text)) if Path(text).suffix in PICKLES else _from_module(text)
+    if output is None:
+        return model
+    classes = getattr(model, "classes_", None)
+    labels = {str(label): label for label in ([] if classes is None else classes.tolist())}
+    if output not in labels:
+        raise InvalidInput(
+            "--output",
+            expected=f"one of the model's classes {', '.join(labels) or '(it has none)'}",
+            received=output,
+            fix="leave --output out, or name a class",
+        )
+    return models.estimator(model, output=labels[output])
+
+
+def is_pickle(text: str) -> bool:
+    """Whether loading the named model runs code stored in a file."""
+    return Path(text).suffix in PICKLES
+
+
+def _from_file(path: Path) -> Any:
+    if not path.is_file():
+        raise InvalidInput(
+            "--model",
+            expected="a .joblib or .pickle file, or module:name",
+            received=f"{path}, which is not there",
+            fix="check the path",
+        )
+    try:
+        if path.suffix == ".joblib":
+            import joblib
+
+            return joblib.load(path)
+        with path.open("rb") as file:
+            return pickle.load(file)
+    # A pickle runs its own code: it may fail in any way at all.
+    except Exception as error:
+        raise InvalidInput(
+            "--model",
+            expected="a model saved with the installed versions of its packages",
+            received=f"{path}: {type(error).__name__}: {error}",
+            fix="save the model again, or name it as module:name",
+        ) from error
+
+
+def _from_module(text: str) -> Any:
+    module, _, name = text.partition(":")
+    if not name:
+        raise InvalidInput(
+            "--model",
+            expected="a .joblib or .pickle file, or module:name",
+            received=text,
+            fix="for example scoring:predict, for the function predict in scoring.py",
+        )
+    if "" not in sys.path:
+        sys.path.insert(0, "")
+    try:
+        return getattr(importlib.import_module(module), name)
+    # The user's module runs its own code: it may fail in any way at all.
+    except Exception as error:
+        raise InvalidInput(
+            "--model",
+            expected="an importable module:name",
+            received=f"{text} ({type(error).__name__}: {error})",
+            fix="check the names, and run the command in the module's folder",
+        ) from error
+
+
+def parse_target(text: str) -> targets.Target:
+    """Return the target that a text such as ``at_most:0.4`` or ``sample:scores.csv`` asks for.
+
+    Examples
+    --------
+    >>> parse_target("at_most:0.4").name, parse_target("distribution:beta,2,5").name
+    ('at_most(0.4)', 'distribution(beta(2, 5))')
+    """
+    found = re.fullmatch(r"\s*(\w+)\s*[:(](.*?)\)?\s*", text)
+    kind, given = (found[1], found[2]) if found else (text, "")
+    if kind in NUMBERED:
+        numbers = _numbers(text, given)
+        return NUMBERED[kind](numbers[0] if len(numbers) == 1 else numbers)
+    if kind == "scale":
+        return targets.scale(*_numbers(text, given)[:2])
+    if kind in ("sample", "group"):
+        return (targets.sample if kind == "sample" else targets.group)(_scores(given))
+    if kind == "distribution":
+        return _distribution(text, given)
+    raise InvalidInput(
+        "--target", expected=TARGETS, received=text, fix="for example --target at_most:0.4"
+    )
+
+
+def _numbers(text: str, given: str) -> list[float]:
+    try:
+        return [float(part) for part in given.split(",")]
+    except ValueError as error:
+        raise InvalidInput(
+            "--target",
+            expected="numbers after the colon",
+            received=text,
+            fix="for example --target at_most:0.4",
+        ) from error
+
+
+def _scores(given: str) -> Any:
+    path, _, column = given.partition(",")
+    table = read_table(Path(path), "--target")
+    if column and column not in table.columns:
+        raise InvalidInput(
+            "--target",
+            expected=f"a column of {path}: {', '.join(map(str, table.columns))}",
+            received=column,
+            fix="name the column that holds the outputs",
+        )
+    return (table[[column]] if column else table.select_dtypes("number")).to_numpy()
+
+
+def _distribution(text: str, given: str) -> targets.Target:
+    from scipy import stats
+
+    family, _, rest = given.partition(",")
+    known = getattr(stats, family.strip(), None)
+    if not isinstance(known, stats.rv_continuous | stats.rv_discrete):
+        raise InvalidInput(
+            "--target",
+            expected="the name of a distribution of scipy.stats",
+            received=family or text,
+            fix="for example --target distribution:beta,2,5",
+        )
+    try:
+        return targets.distribution(known(*(_numbers(text, rest) if rest else [])))
+    except TypeError as error:
+        raise InvalidInput(
+            "--target",
+            expected=f"the parameters of {family}",
+            received=f"{text} ({error})",
+            fix=f"see scipy.stats.{family}",
+        ) from error
+
+
+def parse_limits(text: str | None) -> Limits:
+    """Return the limits that a text such as ``inputs=0.2,outputs=0.1`` gives.
+
+    Examples
+    --------
+    >>> parse_limits("outputs=0.1,confidence=0.9").confidence
+    0.9
+    """
+    known = [field.name for field in fields(Limits)]
+    values: dict[str, float] = {}
+    for part in filter(None, (text or "").split(",")):
+        name, _, value = (piece.strip() for piece in part.partition("="))
+        try:
+            if name not in known:
+                raise ValueError(name)
+            values[name] = float(value)
+        except ValueError as error:
+            raise InvalidInput(
+                "--limits",
+                expected=f"name=number, with names among {', '.join(known)}",
+                received=part,
+                fix="for example --limits inputs=0.2,outputs=0.1",
+            ) from error
+    return Limits(**values)
+
+
+def make_schema(
+    rows: pd.DataFrame,
+    background: pd.DataFrame | None,
+    path: Path | None,
+    freeze: Sequence[str],
+) -> Schema:
+    """Return the schema in the file, or the inferred one, with the named columns frozen."""
+    if path is None:
+        schema = Schema.infer(rows, background)
+    else:
+        try:
+            schema = Schema.from_json(path.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError) as error:
+            raise InvalidInput(
+                "--schema",
+                expected="a file that `elsewise schema` wrote",
+                received=f"{path}: {error}",
+                fix="run elsewise schema rows.csv --out schema.json",
+            ) from error
+    names = {str(name): name for name in schema.names}
+    wanted = [part.strip() for text in freeze for part in text.split(",") if part.strip()]
+    return schema.freeze(*(names.get(name, name) for name in wanted))

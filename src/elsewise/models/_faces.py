@@ -1,0 +1,103 @@
+"""How a model is read: a score of a frame, the columns it needs, and what its outputs mean."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from elsewise.errors import InvalidInput
+
+__all__ = ["Face", "read_columns", "reader", "two_classes"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Face:
+    """A fitted model as a score of a frame."""
+
+    name: str
+    """Readable name, for messages."""
+    score: Callable[[pd.DataFrame], object]
+    """Frame (n rows) to outputs (n,) or (n, W)."""
+    columns: list[Hashable]
+    """Columns of the frame the score reads, in the model's order."""
+    classes: list[Hashable]
+    """Labels of the W outputs; empty where the outputs are not classes."""
+    probability: bool
+    """Whether every output is a probability."""
+    smooth: bool = False
+    """Whether the outputs vary smoothly with the inputs."""
+
+
+def read_columns(
+    own: list[Hashable], names: Sequence[Hashable] | None, count: int | None
+) -> tuple[list[Hashable], bool]:
+    """Return the columns a model reads, in its order, and whether it wants them as an array.
+
+    Parameters
+    ----------
+    own : list
+        Columns of the frame.
+    names : sequence, optional
+        Columns the model was fitted on, as it spells them: XGBoost as text, LightGBM also with
+        underscores for blanks, LightGBM and CatBoost numbered where it saw an array.
+    count : int, optional
+        How many columns the model was fitted on, where it knows no names.
+
+    Examples
+    --------
+    >>> read_columns(["age", "credit amount"], ["credit_amount"], None)
+    (['credit amount'], False)
+    >>> read_columns(["age", "credit amount"], ["Column_0", "Column_1"], None)
+    (['age', 'credit amount'], True)
+    """
+    spelled: dict[Hashable, Hashable] = {re.sub(r"\s", "_", str(name)): name for name in own}
+    spelled |= {str(name): name for name in own} | {name: name for name in own}
+    if names is not None:
+        missing = [name for name in names if name not in spelled]
+        if not missing:
+            return [spelled[name] for name in names], False
+        numbered = [[str(j) for j in range(len(names))], [f"Column_{j}" for j in range(len(names))]]
+        if list(names) not in numbered:
+            raise InvalidInput(
+                "model",
+                expected=f"a model fitted on columns of the frame {own}",
+                received=f"one that also needs {missing}",
+                fix="explain the frame the model was fitted on, with those columns",
+            )
+        count = len(names)
+    if count is not None and count != len(own):
+        raise InvalidInput(
+            "model",
+            expected=f"a model fitted on the frame's {len(own)} columns",
+            received=f"one fitted on {count} columns",
+            fix="explain the columns the model was fitted on, in the same order",
+        )
+    return own, count is not None
+
+
+def reader(columns: list[Hashable], as_array: bool) -> Callable[[pd.DataFrame], Any]:
+    """Return the function frame -> what the model is called with.
+
+    Examples
+    --------
+    >>> reader(["b"], as_array=True)(pd.DataFrame({"a": [1.0], "b": [2.0]}))
+    array([[2.]])
+    """
+    return lambda frame: frame[columns].to_numpy() if as_array else frame[columns]
+
+
+def two_classes(second: Any) -> np.ndarray:
+    """Return probabilities (n, 2) of both classes from those of the second, (n,).
+
+    Examples
+    --------
+    >>> two_classes([0.25])
+    array([[0.75, 0.25]])
+    """
+    second = np.asarray(second, dtype=np.float64)
+    return np.column_stack([1.0 - second, second])

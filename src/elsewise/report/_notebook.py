@@ -1,0 +1,49 @@
+"""What a notebook shows for an explanation and for a certificate."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from elsewise.report import _words
+from elsewise.report._templates import environment
+
+if TYPE_CHECKING:
+    from elsewise.certificate import Certificate
+    from elsewise.explanation import Explanation
+
+__all__ = ["certificate_html", "explanation_html"]
+
+MOST_CHANGES = 8
+
+
+def explanation_html(explanation: Explanation) -> str:
+    """Return the answer, the certificate and the largest changes as HTML."""
+    changes = explanation.changes().iloc[:MOST_CHANGES]
+    rows = [
+        (
+            _words.one_line(name),
+            _words.percent(row["share"]),
+            _words.change_words(explanation, name, row),
+        )
+        for name, row in changes.iterrows()
+    ]
+    return _shown(explanation.certificate, _words.answer(explanation).sentence, rows)
+
+
+def certificate_html(certificate: Certificate) -> str:
+    """Return the certificate as HTML."""
+    return _shown(certificate, "", [])
+
+
+def _shown(certificate: Certificate, sentence: str, rows: list[tuple[str, str, str]]) -> str:
+    return (
+        environment()
+        .get_template("notebook.html")
+        .render(
+            sentence=sentence,
+            certificate=certificate,
+            verdict=_words.verdict(certificate),
+            words=_words,
+            rows=rows,
+        )
+    )

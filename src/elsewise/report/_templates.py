@@ -1,0 +1,44 @@
+"""The templates; everything put into them is escaped."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+__all__ = ["environment", "read"]
+
+NAMES = ("page.html", "comparison.html", "parts.html", "notebook.html")
+CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
+
+
+@cache
+def environment() -> Environment:
+    """Return the templates, ready to be rendered."""
+    from jinja2 import DictLoader, Environment, StrictUndefined
+
+    return Environment(
+        loader=DictLoader({name: read(name) for name in NAMES}),
+        autoescape=True,
+        finalize=_printable,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def _printable(value: Any) -> Any:
+    """Replace control characters, which have no place in HTML, in texts but not in pictures."""
+    if isinstance(value, str) and not hasattr(value, "__html__"):
+        return CONTROL.sub("\N{REPLACEMENT CHARACTER}", value)
+    return value
+
+
+@cache
+def read(name: str) -> str:
+    """Return a file of the folder of templates."""
+    return files("elsewise.report").joinpath("templates", name).read_text(encoding="utf-8")

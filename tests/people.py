@@ -1,0 +1,66 @@
+"""A small population with every kind of column, and a hostile twin of it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+import elsewise as ew
+
+HOSTILE = "<script>alert(\"1\")</script>\n'quoted' & $\\frac{" + "x" * 300
+HOSTILE_LEVEL = '"><img src=x onerror=alert(2)>{{ 7 * 7 }}'
+HOSTILE_MODEL = "<b>model</b>\n{% raw %}" + "y" * 300
+
+
+def frame(rows: int = 90) -> pd.DataFrame:
+    """Return numbers, an integer, a category, and a category with missing cells."""
+    rng = np.random.default_rng(0)
+    return pd.DataFrame(
+        {
+            "income": rng.normal(30.0, 8.0, rows),
+            "debt": rng.normal(5.0, 2.0, rows),
+            "cards": rng.integers(0, 6, rows),
+            "home": rng.choice(["own", "rent", "free"], rows, p=[0.3, 0.5, 0.2]),
+            "savings": pd.Series(rng.choice(["low", "high"], rows)).where(rng.random(rows) > 0.1),
+        }
+    )
+
+
+def score(rows: pd.DataFrame) -> np.ndarray:
+    """Return a probability that rises with income and falls with debt."""
+    level = 0.06 * (rows["income"] - 30) - 0.2 * (rows["debt"] - 5) - 0.1 * rows["cards"]
+    level = level + 0.8 * (rows["home"] == "own") + 0.5 * (rows["savings"] == "high")
+    return np.asarray(1.0 / (1.0 + np.exp(-level)))
+
+
+def explained(target: ew.targets.Target | None = None, **limits: float) -> ew.Explanation:
+    """Explain the population, by default with both limits given and met."""
+    return ew.explain(
+        ew.models.function(score, smooth=True, probability=True),
+        frame(),
+        target=target or ew.targets.at_least(0.6),
+        limits=ew.Limits(**(limits or {"inputs": 0.5, "outputs": 0.12})),
+        settings=ew.Settings(iterations=12, draws=99),
+    )
+
+
+def hostile() -> ew.Explanation:
+    """Explain the same population under names that try to break a page."""
+    renamed = {"debt": HOSTILE, "cards": "$x_1$", "savings": "line\nbreak\x00\x1b[31m"}
+    rows = frame().rename(columns=renamed)
+    rows["home"] = rows["home"].replace({"own": HOSTILE, "rent": HOSTILE_LEVEL})
+    back = {new: old for old, new in renamed.items()}
+
+    def model(table: pd.DataFrame) -> np.ndarray:
+        named = table.rename(columns=back)
+        levels = {HOSTILE: "own", HOSTILE_LEVEL: "rent"}
+        return score(named.assign(home=named["home"].astype(str).replace(levels)))
+
+    model.__name__ = model.__qualname__ = HOSTILE_MODEL
+    return ew.explain(
+        ew.models.function(model, smooth=True, probability=True),
+        rows,
+        target=ew.targets.at_least(0.6),
+        limits=ew.Limits(outputs=0.2),
+        settings=ew.Settings(iterations=5, draws=99),
+    )

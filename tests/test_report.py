@@ -1,0 +1,365 @@
+"""The report: its numbers are the explanation's, its parts are in place, names stay text."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from html.parser import HTMLParser
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.stats
+
+import elsewise as ew
+import people
+from elsewise import report
+from elsewise.certificate import Kind
+from elsewise.errors import InvalidInput
+from elsewise.report import _notebook, _numbers, _words
+from elsewise.report._words import Verdict, verdict
+
+VOID = {"meta", "br", "img", "link", "input", "hr"}
+ORDER = ["certificate", "claim", "outputs", "features", "flows", "joint", "plans", "drift"]
+
+
+class Page(HTMLParser):
+    """Text, tags, ids and nesting of a page."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.open: list[str] = []
+        self.texts: list[str] = []
+        self.by_tag: dict[str, list[str]] = {}
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+            self.by_tag.setdefault(tag, []).append("")
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open, f"</{tag}> without its start"
+        assert self.open[-1] == tag, f"</{tag}> inside <{self.open[-1]}>"
+        self.open.pop()
+
+    def handle_data(self, data: str) -> None:
+        if "style" in self.open:
+            return
+        self.texts.append(data)
+        for tag in set(self.open):
+            self.by_tag[tag][-1] += data
+
+    @property
+    def text(self) -> str:
+        return " ".join("".join(self.texts).split())
+
+    def attributes(self, name: str) -> list[str]:
+        return [str(attrs[name]) for _, attrs in self.tags if name in attrs]
+
+
+def plain(text: str) -> str:
+    return " ".join(text.split())
+
+
+@pytest.fixture(scope="module")
+def explanation() -> ew.Explanation:
+    return people.explained()
+
+
+@pytest.fixture(scope="module")
+def text(explanation: ew.Explanation) -> str:
+    return report.render(explanation, output="chance of approval")
+
+
+@pytest.fixture(scope="module")
+def page(text: str) -> Page:
+    return Page(text)
+
+
+def test_the_page_is_well_formed_and_self_contained(page: Page, text: str) -> None:
+    assert not page.open
+    assert len(text.encode()) < 2_000_000
+    names = [tag for tag, _ in page.tags]
+    assert not {"script", "link", "iframe", "object", "base", "form"} & set(names)
+    assert all(href.startswith("#") for href in page.attributes("href"))
+    for image in page.attributes("xlink:href"):
+        assert image.startswith(("#", "data:image/png;base64,"))
+    assert not re.search(r"url\((?!#)", text)
+    assert "@import" not in text
+    assert not [name for _, attrs in page.tags for name in attrs if name.startswith("on")]
+
+
+def test_ids_are_unique_and_every_link_has_its_place(page: Page) -> None:
+    ids = page.attributes("id")
+    assert len(ids) == len(set(ids))
+    for href in page.attributes("href"):
+        assert href[1:] in ids
+    for labels in page.attributes("aria-labelledby"):
+        assert set(labels.split()) <= set(ids)
+
+
+def test_landmarks_headings_and_captions(page: Page) -> None:
+    names = [tag for tag, _ in page.tags]
+    for landmark in ("header", "main", "nav", "footer", "h1"):
+        assert names.count(landmark) == 1
+    assert page.attributes("lang") == ["en"]
+    levels = [int(tag[1]) for tag in names if re.fullmatch(r"h[1-6]", tag)]
+    assert levels[0] == 1
+    assert all(later - earlier <= 1 for earlier, later in pairwise(levels))
+    assert names.count("caption") == names.count("table")
+    assert all(scope in {"col", "row"} for scope in page.attributes("scope"))
+    pictures = [attrs for tag, attrs in page.tags if tag == "svg"]
+    assert pictures
+    assert all(attrs["role"] == "img" and attrs["aria-labelledby"] for attrs in pictures)
+    assert names.count("desc") == len(pictures)
+    first_link = next(attrs for tag, attrs in page.tags if tag == "a")
+    assert (first_link["class"], first_link["href"]) == ("skip", "#main")
+
+
+def test_sections_come_in_order(page: Page) -> None:
+    ids = page.attributes("id")
+    places = [ids.index(name) for name in [*ORDER, "search", "origin"]]
+    assert places == sorted(places)
+
+
+def test_numbers_equal_the_explanations(page: Page, explanation: ew.Explanation) -> None:
+    certificate = explanation.certificate
+    for side in (certificate.inputs, certificate.outputs):
+        for value in (side.estimate, side.untrimmed, side.upper_limit):
+            assert f"{value:.4f}" in page.text
+    before, after = explanation.factual_outputs.mean(), explanation.outputs.mean()
+    assert f"from {100 * before:.0f} % to {100 * after:.0f} %" in plain(page.by_tag["h1"][0])
+    moved = (explanation.factual.astype(object) != explanation.counterfactual.astype(object)) & ~(
+        explanation.factual.isna() & explanation.counterfactual.isna()
+    )
+    assert f"{moved.any(axis=1).sum()} of 90 rows" in page.text
+    cells = [plain(cell) for cell in page.by_tag["td"]]
+    changes = explanation.changes()
+    for name, row in changes.iterrows():
+        place = next(k for k, text in enumerate(page.by_tag["th"]) if plain(text) == name)
+        assert place
+        assert f"{100 * row['share']:.0f} %" in cells
+    assert explanation.problem.target.name in page.text
+    assert _numbers.fingerprints(explanation)["data"] in page.text
+    assert "numpy" in page.text
+
+
+def test_the_answer_is_in_plain_words(page: Page, explanation: ew.Explanation) -> None:
+    start = plain(page.by_tag["h1"][0])
+    assert start.startswith("To bring the mean chance of approval from ")
+    assert start.endswith("rows would have to change.")
+    assert "Certificate: met" in page.text
+    assert "Not a causal claim" in page.text
+    assert "Nothing about the most extreme 5 % at either end." in page.text
+    for assumption in _words.assumptions(explanation.certificate):
+        assert assumption in page.text
+
+
+def test_more_is_shown_if_given_or_asked_for(page: Page, explanation: ew.Explanation) -> None:
+    class Told:
+        """An explanation that can also tell about groups, and has no surprises to tell."""
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(explanation, name)
+
+        def groups(self) -> pd.DataFrame:
+            return pd.DataFrame({"rule": ["debt > 5"], "rows": [31]})
+
+        def surprises(self) -> pd.DataFrame:
+            return pd.DataFrame({"what": []})
+
+    frontier = pd.DataFrame({"inputs": [0.1, 0.2], "outputs": [0.3, 0.125]})
+    stability = pd.DataFrame({"seed": [0, 1], "inputs": [0.11, np.nan], "ok": [True, False]})
+    more = Page(
+        report.render(
+            Told(),  # type: ignore[arg-type]
+            frontier=frontier,
+            stability=stability,
+            command="elsewise explain <x>",
+            rows=3,
+        )
+    )
+    added = {"groups", "frontier", "stability", "rows"}
+    assert added <= set(more.attributes("id"))
+    assert added.isdisjoint(page.attributes("id"))
+    assert "surprises" not in more.attributes("id")
+    for text in ("debt > 5", "0.125", "elsewise explain <x>", "yes", "The first 3 rows"):
+        assert text in more.text
+
+
+def test_hostile_names_stay_text() -> None:
+    explanation = people.hostile()
+    text = report.render(explanation, title=people.HOSTILE, output=people.HOSTILE_LEVEL, rows=2)
+    page = Page(text)
+    assert not page.open
+    assert not {"script", "img", "b"} & {tag for tag, _ in page.tags}
+    assert not [name for _, attrs in page.tags for name in attrs if name.startswith("on")]
+    assert "49" not in plain(page.by_tag["h1"][0])
+    assert plain(people.HOSTILE)[:40] in page.text
+    assert people.HOSTILE_LEVEL in page.text
+    assert "\x00" not in text
+    assert "\x1b" not in text
+    notebook = Page(_notebook.explanation_html(explanation))
+    assert not {"script", "img", "b"} & {tag for tag, _ in notebook.tags}
+
+
+def test_write_puts_the_same_page_in_place_whole(
+    explanation: ew.Explanation, text: str, tmp_path: Path
+) -> None:
+    place = tmp_path / "new" / "report.html"
+    report.write(explanation, place, output="chance of approval")
+    assert place.read_text("utf-8") == text
+    assert [path.name for path in place.parent.iterdir()] == ["report.html"]
+
+
+def test_a_failed_write_leaves_what_was_there(tmp_path: Path) -> None:
+    place = tmp_path / "page.html"
+    report.write_text("old", place)
+    with pytest.raises(TypeError):
+        report.write_text(None, place)  # type: ignore[arg-type]
+    assert place.read_text() == "old"
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_comparison_has_every_explanation(explanation: ew.Explanation) -> None:
+    other = people.explained(outputs=0.05)
+    named = {"both limits": explanation, "<i>outputs</i>": other}
+    page = Page(report.render_comparison(named))
+    assert not page.open
+    assert "i" not in {tag for tag, _ in page.tags}
+    for name, one in named.items():
+        assert name in page.text
+        assert plain(report.headline(one)) in page.text
+        assert f"{one.certificate.outputs.upper_limit:.3g}" in page.text
+    with pytest.raises(InvalidInput, match="at least one explanation"):
+        report.render_comparison({})
+
+
+def test_the_headline_says_when_the_limits_are_not_met() -> None:
+    missed = people.explained(ew.targets.constant(0.99), inputs=0.2, outputs=0.01)
+    assert report.headline(missed).startswith("Not reached within the limits")
+    page = Page(report.render(missed))
+    assert "Certificate: not met" in page.text
+    assert "The output plan is not drawn" in page.text
+    assert "NOT_FEASIBLE" in json.dumps(report.summary(missed))
+
+
+def test_the_headline_says_when_nothing_changes() -> None:
+    same = people.explained(ew.targets.at_least(0.0), outputs=0.5)
+    assert report.headline(same).startswith("Nothing changes: the mean model output stays at")
+    assert "Nothing changes" in _notebook.explanation_html(same)
+
+
+def test_other_targets_have_an_output_plan() -> None:
+    target = ew.targets.distribution(scipy.stats.beta(2, 2))
+    page = Page(report.render(people.explained(target, outputs=0.5)))
+    assert "plan-nu-title" in page.attributes("id")
+
+
+def test_several_outputs_and_numbers_only() -> None:
+    rows = people.frame()[["income"]]
+    two = ew.models.function(
+        lambda f: np.column_stack([f["income"], -2.0 * f["income"]]), smooth=True
+    )
+    explanation = ew.explain(
+        two,
+        rows,
+        target=ew.targets.shift([1.0, -2.0]),
+        limits=ew.Limits(outputs=5.0),
+        settings=ew.Settings(iterations=4, draws=99),
+    )
+    page = Page(report.render(explanation))
+    assert {"outputs-0-title", "outputs-1-title"} <= set(page.attributes("id"))
+    assert "flows" not in page.attributes("id")
+    assert "correlations-title" not in page.attributes("id")
+
+
+def test_verdicts(explanation: ew.Explanation) -> None:
+    certificate = explanation.certificate
+    assert verdict(certificate) is Verdict.MET
+
+    def changed(**values: Any) -> Any:
+        side = dataclasses.replace(certificate.outputs, **values)
+        return dataclasses.replace(certificate, outputs=side)
+
+    missed, unknown = changed(upper_limit=0.9), changed(upper_limit=np.inf)
+    assert verdict(missed) is Verdict.NOT_MET
+    assert verdict(unknown) is Verdict.NOT_CERTIFIABLE
+    assert "more than the bound" in _words.side_words("outputs", missed.outputs)
+    assert "too few rows" in _words.side_words("outputs", unknown.outputs)
+    free = dataclasses.replace(certificate.inputs, bound=None, probability=None)
+    assert "no bound was asked for" in _words.side_words("inputs", free)
+    nothing = dataclasses.replace(
+        changed(bound=None, probability=None), inputs=free, trim=0.0, kind=Kind.HELD_OUT
+    )
+    assert verdict(nothing) is Verdict.NOT_ASKED
+    assert len(_words.limits_of_the_claim(nothing)) == 2
+    assert "never saw" in _words.meaning(nothing)
+    assert "no bound asked for" in _notebook.certificate_html(nothing)
+
+
+def test_notebooks_show_the_answer(explanation: ew.Explanation) -> None:
+    page = Page(_notebook.explanation_html(explanation))
+    assert not page.open
+    assert _words.answer(explanation).sentence.replace("\u00a0", " ") in page.text
+    assert "Certificate: met" in page.text
+    assert str(explanation.changes().index[0]) in page.text
+
+
+def test_psi_and_ks_against_their_definitions() -> None:
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=500), rng.normal(0.4, 1.2, size=400)
+    assert _numbers.ks(x, y) == pytest.approx(scipy.stats.ks_2samp(x, y).statistic)
+    edges = np.quantile(x, np.arange(1, 10) / 10)
+    p, q = (np.bincount(np.digitize(v, edges, right=True), minlength=10) / v.size for v in (x, y))
+    assert _numbers.psi(x, y) == pytest.approx(np.sum((q - p) * np.log(q / p)))
+    levels = np.array([0.0, 0.0, 1.0, 2.0]), np.array([0.0, 1.0, 1.0, 2.0])
+    assert _numbers.psi(*levels, category=True) == pytest.approx(0.5 * np.log(2.0))
+    assert np.isnan(_numbers.ks(np.array([np.nan]), y))
+    missing = np.full(4, np.nan)
+    assert _numbers.psi(missing, missing) == 0.0
+    assert _numbers.rank_correlation(x, np.zeros(500)) == 0.0
+    assert _numbers.rank_correlation(x[:400], y) == pytest.approx(
+        scipy.stats.spearmanr(x[:400], y).statistic
+    )
+
+
+def test_flows_count_rows(explanation: ew.Explanation) -> None:
+    before, after = explanation.factual, explanation.counterfactual
+    for flow in _numbers.flow_table(explanation):
+        rows = (before[flow.feature] == flow.before) & (after[flow.feature] == flow.after)
+        assert flow.rows == rows.sum()
+        assert flow.before != flow.after
+
+
+def test_summary_is_json(explanation: ew.Explanation) -> None:
+    content = json.loads(json.dumps(report.summary(explanation), allow_nan=False))
+    assert content["certificate"]["outputs"]["upper_limit"] == (
+        explanation.certificate.outputs.upper_limit
+    )
+    assert content["output"]["mean_after"] == explanation.outputs[:, 0].mean()
+    assert [c["feature"] for c in content["changes"]] == list(explanation.changes().index)
+    assert content["drift"][0]["feature"] == "model output"
+
+
+def test_percentages_and_lines() -> None:
+    assert _words.percent(0.5) == "50\u00a0%"
+    assert _words.one_line("a\nb" * 100, 10).endswith("…")
+
+
+def test_versions_leave_out_what_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    from elsewise.report import _page
+
+    monkeypatch.setattr(_page, "PACKAGES", ("numpy", "no-such-package"))
+    assert len(_page._versions()) == 2
