@@ -22,7 +22,7 @@ from elsewise.models import bind
 from elsewise.problem import Limits, Problem, populate
 from elsewise.search import Outcome, Solution, iterate
 from elsewise.solver import Iteration, Settings, State
-from elsewise.targets import Sample, Target
+from elsewise.targets import Sample, Share, Target, resolve
 
 __all__ = ["explain"]
 
@@ -43,7 +43,7 @@ def explain(
     model: Any,
     rows: pd.DataFrame,
     *,
-    target: Target,
+    target: Target | Share,
     schema: Schema | None = None,
     background: pd.DataFrame | None = None,
     limits: Limits | None = None,
@@ -228,10 +228,8 @@ def _halves(target: Target, rng: np.random.Generator) -> tuple[Target, Target]:
         )
     order = rng.permutation(size)
     first, second = np.sort(order[: size // 2]), np.sort(order[size // 2 :])
-    return (
-        replace(target, values=target.values[first])  # noqa: PD011,
-        replace(target, values=target.values[second])  # noqa: PD011,
-    )
+    values = target.values  # noqa: PD011
+    return replace(target, values=values[first]), replace(target, values=values[second])
 
 
 def _returned(problem: Problem, encoder: Encoder, codes: Array) -> Rows:
@@ -243,14 +241,14 @@ def _returned(problem: Problem, encoder: Encoder, codes: Array) -> Rows:
 def _pose(
     model: Any,
     rows: pd.DataFrame,
-    target: Target,
+    target: Target | Share,
     schema: Schema | None,
     background: pd.DataFrame | None,
     limits: Limits,
     seed: int,
 ) -> tuple[Problem, Encoder]:
     """Turn frames into a problem, refusing at the door what cannot be answered."""
-    if not isinstance(target, Target):
+    if not isinstance(target, Target | Share):
         raise InvalidInput(
             "target",
             expected="a target of elsewise.targets",
@@ -275,6 +273,8 @@ def _pose(
         )
     codes = encoder.encode(rows)
     outputs = bind(model, encoder, probe=codes[:PROBES])
+    placed, precise = outputs.place(codes), outputs.precise(codes[:PROBES])
+    target = resolve(target, precise.values(placed))
     if target.columns not in (None, outputs.columns):
         raise InvalidInput(
             "target",
@@ -282,13 +282,12 @@ def _pose(
             received=f"{target.name}, which has {target.columns}",
             fix="choose one output of the model, or give the target one value per column",
         )
-    placed = outputs.place(codes)
     problem = Problem(
         factual=placed,
         schema=schema,
         embedding=schema.embedding().like(placed),
         outputs=outputs,
-        precise=outputs.precise(codes[:PROBES]),
+        precise=precise,
         target=target,
         background=outputs.place(_sampled(encoder, background, codes, seed)),
         obeys=encoder.obeys if schema.rules else None,
