@@ -128,7 +128,7 @@ def test_it_is_readable_on_a_phone(browser: str, page: Path) -> None:
     assert view["scroll"] <= view["width"] == 390
     assert view["h1"]["bottom"] <= view["height"]
     assert view["card"]["top"] <= view["height"]
-    assert view["smallest"] >= 7.5
+    assert view["smallest"] >= 8
 
 
 def test_it_follows_the_dark_mode(browser: str, page: Path) -> None:

@@ -119,6 +119,25 @@ def test_other_frames_come_back_as_they_are(explanation: ew.Explanation) -> None
     np.testing.assert_allclose(reordered[NAMES], moved, rtol=0, atol=1e-9)
 
 
+def test_rules_are_kept_on_new_rows_with_new_dates() -> None:
+    """A rule sees the new rows' own fixed cells, also those the fit never saw."""
+    rows = FIT[["income"]][:40].assign(day=pd.date_range("2024-01-01", periods=40))
+    schema = ew.Schema.infer(rows).rule(lambda f: f["income"] < f["day"].dt.year - 2023.5, "cap")
+    found = explain(
+        ew.models.function(lambda f: f["income"].to_numpy(), smooth=True),
+        ew.targets.shift(0.4),
+        rows,
+        schema=schema,
+    )
+    assert not found.counterfactual.equals(rows)
+    fresh = rows.assign(day=pd.date_range("2025-01-01", periods=40))
+    moved = found.apply(fresh)
+    pd.testing.assert_series_equal(moved["day"], fresh["day"])
+    legal = fresh["income"] < 1.5
+    assert (moved["income"][legal] < 1.5).all()
+    assert (moved["income"][legal] >= 0.5).any()
+
+
 def test_pinned_rows_stay_bit_identical() -> None:
     """at_least leaves rows that already have it alone, in the fit and in the map."""
     found = explain(MODELS["linear"], TARGETS["at_least"])

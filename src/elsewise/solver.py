@@ -211,7 +211,7 @@ def _target_partners(problem: Problem, population: Population, across: Array) ->
     size = population.outputs.shape[0]
     if isinstance(target, Sample):
         values = asarray_like(target.values, population.outputs)
-        return reference(xp.sort(project(values, across), axis=-1), size).partners
+        return reference(xp.sort(project(values, across), axis=-1, stable=False), size).partners
     return target_reference(target, size, 0.0, population.outputs, across).partners
 
 

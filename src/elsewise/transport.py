@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse
 
-from elsewise._arrays import Array, asarray_like, namespace, to_numpy, unsort
+from elsewise._arrays import Array, asarray_like, namespace, take_ranked, to_numpy, unsort
 
 __all__ = [
     "MonotoneMaps",
@@ -37,6 +37,8 @@ __all__ = [
     "sorted_squared_distances",
 ]
 
+PART = 1 << 20
+"""Projections handled at once, so that they stay in the cache."""
 MINIMUM_DIRECTIONS = 64
 """Directions are drawn in complete blocks until there are at least this many."""
 TIE = 1e-9
@@ -115,7 +117,7 @@ def rank(projections: Array) -> Ranked:
     """
     xp = namespace(projections)
     order = xp.argsort(projections, axis=-1, stable=False)
-    return Ranked(xp.take_along_axis(projections, order, axis=-1), order)
+    return Ranked(take_ranked(projections, order), order)
 
 
 class Segments(NamedTuple):
@@ -244,9 +246,19 @@ def sliced_squared_distance(x: Array, y: Array, directions: Array, trim: float =
     2.0
     """
     xp = namespace(x, y, directions)
-    fixed = reference(xp.sort(project(y, directions), axis=-1), x.shape[0], trim)
-    moving = xp.sort(project(x, directions), axis=-1)
-    return float(xp.mean(sorted_squared_distances(moving, fixed)))
+    total = 0.0
+    for part in _parts(directions, max(x.shape[0], y.shape[0])):
+        fixed = reference(xp.sort(project(y, part), axis=-1, stable=False), x.shape[0], trim)
+        moving = xp.sort(project(x, part), axis=-1, stable=False)
+        total += float(xp.sum(sorted_squared_distances(moving, fixed)))
+    return total / int(directions.shape[-1])
+
+
+def _parts(directions: Array, rows: int) -> list[Array]:
+    """Split directions so that one part's projections fit in a cache, not only in memory."""
+    count = directions.shape[-1]
+    size = max(1, PART // rows)
+    return [directions[:, k : min(k + size, count)] for k in range(0, count, size)]
 
 
 def sliced_squared_distance_and_gradient(
@@ -267,14 +279,17 @@ def sliced_squared_distance_and_gradient(
            [-3.]]))
     """
     xp = namespace(x, y, directions)
-    fixed = reference(xp.sort(project(y, directions), axis=-1), x.shape[0], trim)
-    moving, order = rank(project(x, directions))
-    gap = moving - fixed.partners
-    pull = gap * fixed.weights
-    value = xp.mean(xp.sum(pull * gap, axis=-1) + fixed.spread)
-    rows = unsort(pull, order)
-    gradient = xp.matmul(xp.matrix_transpose(rows), xp.matrix_transpose(directions))
-    return float(value), gradient * (2.0 / directions.shape[-1])
+    total, gradient = 0.0, xp.zeros_like(x)
+    for part in _parts(directions, max(x.shape[0], y.shape[0])):
+        fixed = reference(xp.sort(project(y, part), axis=-1, stable=False), x.shape[0], trim)
+        moving, order = rank(project(x, part))
+        gap = moving - fixed.partners
+        pull = gap * fixed.weights
+        total += float(xp.sum(pull * gap)) + float(xp.sum(fixed.spread))
+        rows = unsort(pull, order)
+        gradient += xp.matmul(xp.matrix_transpose(rows), xp.matrix_transpose(part))
+    count = directions.shape[-1]
+    return total / count, gradient * (2.0 / count)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

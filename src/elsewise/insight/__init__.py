@@ -7,14 +7,17 @@ one-hot group as the one category it stands for.
 from __future__ import annotations
 
 from elsewise.insight._changes import changes, flows, ks, psi
+from elsewise.insight._columns import Column, columns_of
 from elsewise.insight._groups import Group, Groups, groups
 from elsewise.insight._plausibility import plausibility
 from elsewise.insight._surprises import surprises
 
 __all__ = [
+    "Column",
     "Group",
     "Groups",
     "changes",
+    "columns_of",
     "flows",
     "groups",
     "ks",

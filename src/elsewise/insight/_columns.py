@@ -65,7 +65,21 @@ class Column:
 
 
 def columns_of(explanation: Explanation) -> tuple[Column, ...]:
-    """Return every feature but dates, text and the like, in the order of the frame."""
+    """Return every feature but dates, text and the like, in the order of the frame.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> import elsewise as ew
+    >>> rows = pd.DataFrame({"a": range(20), "own": [1, 0] * 10, "rent": [0, 1] * 10})
+    >>> explanation = ew.explain(
+    ...     lambda frame: frame["a"], rows, target=ew.targets.shift(0.0),
+    ...     schema=ew.Schema.infer(rows).one_hot_group("home", ["own", "rent"]),
+    ...     limits=ew.Limits(outputs=9.0), certify="in-sample",
+    ... )
+    >>> [(column.name, column.kind) for column in columns_of(explanation)]
+    [('a', 'integer'), ('home', 'one-hot group')]
+    """
     features = explanation.problem.schema.features
     members: dict[Hashable, list[int]] = {}
     for j, feature in enumerate(features):

@@ -66,7 +66,7 @@ def changes(explanation: Explanation, ax: Axes | None = None, most: int = MOST_B
     ax.set_yticks(places, [readable(name, 26) for name in table.index])
     ax.invert_yaxis()
     # Room for the words to the right of the longest bar.
-    ax.set_xlim(0, 1.75 * max(float(table["share"].max()), 0.05))
+    ax.set_xlim(0, 2.0 * max(float(table["share"].max()), 0.05))
     percent(ax, "x")
     return dress(ax, title="What changes most", x="share of the input distance", grid="x")
 

@@ -42,7 +42,7 @@ def to_svg(
     name: str,
     title: str,
     description: str,
-    size: tuple[float, float] = (5.4, 3.5),
+    size: tuple[float, float] = (4.7, 3.1),
     panels: int | None = None,
 ) -> str:
     """Return what ``draw(ax)`` draws as one SVG element for an HTML page.

@@ -203,7 +203,7 @@ def _compared(explanations: Mapping[str, Explanation], output: str) -> list[Sect
                     "comparison",
                     "Input against output distance; bars reach up to the upper limits.",
                     f"{len(records)} explanations.",
-                    (6.0, 4.0),
+                    (4.8, 3.6),
                 ),
             ),
             tables=(Table(caption="Side by side", columns=columns, rows=rows),),

@@ -104,7 +104,7 @@ def figure(
     name: str,
     caption: str,
     description: str,
-    size: tuple[float, float] = (5.4, 3.5),
+    size: tuple[float, float] = (4.7, 3.1),
     *,
     small: bool = False,
     panels: int | None = None,
@@ -187,7 +187,7 @@ def _features(explanation: Explanation) -> Section:
             "changes",
             "Features by their share of the distance.",
             f"{first} carries the largest share, {percent(changes.loc[first, 'share'])}.",
-            (6.4, 0.9 + 0.34 * min(len(changes), 15)),
+            (4.8, 0.9 + 0.32 * min(len(changes), 15)),
         )
     ]
     moved = changes[changes["rows_moved"] > 0]
@@ -414,7 +414,7 @@ def _search(explanation: Explanation) -> Section:
                 "convergence",
                 "Both upper limits, their bounds, and the balance eta.",
                 "Lines over the iterations of the search.",
-                (5.8, 4.2),
+                (4.7, 3.9),
             ),
         ),
     )

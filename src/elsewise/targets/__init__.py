@@ -217,7 +217,8 @@ def share(
 
     Rows that pass stay as they are. Of the others, as many as the share needs are asked to pass,
     those with the highest outputs; the rest keep their outputs. A held-out row is asked if its
-    output is as high as theirs.
+    output is as high as theirs. Rows may stop short of what is asked by about the output limit:
+    the share is reached where that limit is small against the margin.
 
     Parameters
     ----------
