@@ -439,10 +439,20 @@ def test_dice_stops_at_its_time_cap(refused: pd.DataFrame, background: pd.DataFr
 def test_dice_keeps_ranges(refused: pd.DataFrame, background: pd.DataFrame) -> None:
     pytest.importorskip("dice_ml")
     schema = ew.Schema.infer(refused, background).only("income", "debt").range("debt", 0.0, 9.0)
-    rows = refused[refused["debt"].between(0.0, 9.0)].head(6)
+    rows = refused[refused["debt"].between(0.0, 9.0)].head(3)
     found = dice(score, rows, schema=schema, background=background)
     assert found.found.any()
     assert metrics.compare([found])["illegal"].iloc[0] == 0.0
+
+
+def test_dice_changes_no_cell_by_rounding(background: pd.DataFrame) -> None:
+    pytest.importorskip("dice_ml")
+    frame = background[["income", "debt"]] / 3.0
+    rows = frame[frame["income"] < 3.0].head(4)
+    found = dice(lambda rows: (rows["income"] >= 3.5) * 1.0, rows, background=frame)
+    moved = (found.counterfactual - rows).abs().to_numpy()
+    assert found.found.all()
+    assert ((moved == 0.0) | (moved > 1e-4)).all()
 
 
 def test_dice_refuses_settings_without_meaning() -> None:

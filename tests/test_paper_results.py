@@ -64,9 +64,14 @@ def test_heloc(name: str) -> None:
 
 
 def test_german_credit_in_the_papers_setting() -> None:
+    """The paper's N = 10 fixed directions: both distances small, on those directions.
+
+    On directions the optimizer never saw the input distance is larger, and drawing new
+    directions at every iteration, the default, makes that honest number smaller.
+    """
     model, train, rows, target = paper.german_credit_problem()
 
-    def explain() -> ew.Explanation:
+    def explain(settings: ew.Settings) -> ew.Explanation:
         return ew.explain(
             model,
             rows,
@@ -75,11 +80,12 @@ def test_german_credit_in_the_papers_setting() -> None:
             background=train,
             certify="in-sample",
             seed=0,
-            settings=ew.Settings(redraw=False, smoothing=0.5),
+            settings=settings,
         )
 
-    explain()
-    explanation, seconds = timed(explain)
+    papers = ew.Settings(directions=10, redraw=False)
+    explain(papers)
+    explanation, seconds = timed(lambda: explain(papers))
     assert seconds < SECONDS
     assert explanation.ok, explanation
     assert explanation.certificate.met
@@ -89,3 +95,6 @@ def test_german_credit_in_the_papers_setting() -> None:
     assert feasible.any()
     assert history["inputs"].iloc[-1] < 0.05
     assert history["outputs"].iloc[-1] < 0.05
+    assert explain(ew.Settings()).certificate.inputs.estimate < (
+        explanation.certificate.inputs.estimate
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import re
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ from matplotlib.patches import PathPatch
 
 import elsewise as ew
 import people
-from elsewise import plots
+from elsewise import insight, plots
 from elsewise.errors import InvalidInput
 from people import HOSTILE, explained, frame
 
@@ -131,13 +132,13 @@ def test_missing_cells_have_a_bar_of_their_own(explanation: ew.Explanation) -> N
     assert ax.containers[0][-1].get_width() == pytest.approx(missing)
 
 
-def test_many_levels_are_drawn_together() -> None:
-    from elsewise.plots._quantiles import category_shares
+def test_many_levels_are_drawn_together(explanation: ew.Explanation) -> None:
+    from elsewise.plots._columns import category_shares
 
-    rows = pd.DataFrame({"c": [f"level {k}" for k in range(30)] * 2})
-    feature = ew.Schema.infer(rows)["c"]
+    column = insight.columns_of(explanation)[-2]
     codes = np.repeat(np.arange(30.0), 2)
-    names, shares = category_shares(feature, codes, codes, most=8)
+    many = dataclasses.replace(column, levels=tuple(range(30)), before=codes, after=codes)
+    names, shares = category_shares(many, most=8)
     assert len(names) == 8
     assert names[-1] == "(others)"
     np.testing.assert_allclose(shares.sum(axis=1), 1.0)

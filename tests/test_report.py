@@ -17,14 +17,24 @@ import scipy.stats
 
 import elsewise as ew
 import people
-from elsewise import report
+from elsewise import insight, report
 from elsewise.certificate import Kind
 from elsewise.errors import InvalidInput
 from elsewise.report import _notebook, _numbers, _words
 from elsewise.report._words import Verdict, verdict
 
 VOID = {"meta", "br", "img", "link", "input", "hr"}
-ORDER = ["certificate", "claim", "outputs", "features", "flows", "joint", "plans", "drift"]
+ORDER = [
+    "certificate",
+    "claim",
+    "outputs",
+    "features",
+    "groups",
+    "flows",
+    "joint",
+    "plans",
+    "drift",
+]
 
 
 class Page(HTMLParser):
@@ -167,35 +177,22 @@ def test_the_answer_is_in_plain_words(page: Page, explanation: ew.Explanation) -
 
 
 def test_more_is_shown_if_given_or_asked_for(page: Page, explanation: ew.Explanation) -> None:
-    class Told:
-        """An explanation that can also tell about groups, and has no surprises to tell."""
-
-        def __getattr__(self, name: str) -> Any:
-            return getattr(explanation, name)
-
-        def groups(self) -> pd.DataFrame:
-            return pd.DataFrame({"rule": ["debt > 5"], "rows": [31]})
-
-        def surprises(self) -> pd.DataFrame:
-            return pd.DataFrame({"what": []})
-
-    frontier = pd.DataFrame({"inputs": [0.1, 0.2], "outputs": [0.3, 0.125]})
-    stability = pd.DataFrame({"seed": [0, 1], "inputs": [0.11, np.nan], "ok": [True, False]})
-    more = Page(
-        report.render(
-            Told(),  # type: ignore[arg-type]
-            frontier=frontier,
-            stability=stability,
-            command="elsewise explain <x>",
-            rows=3,
-        )
-    )
-    added = {"groups", "frontier", "stability", "rows"}
+    tables = {
+        "frontier": pd.DataFrame({"inputs": [0.1, 0.2], "outputs": [0.3, 0.125]}),
+        "stability": pd.DataFrame({"seed": [0, 1], "inputs": [0.11, np.nan], "ok": [True, False]}),
+        'my "own"': pd.DataFrame({"x": ["<u>"]}, index=pd.Index([7], name="key")),
+    }
+    more = Page(report.render(explanation, tables=tables, command="elsewise <x>", rows=3))
+    added = {"table-frontier", "table-stability", "table-my--own-", "rows", "frontier-title"}
     assert added <= set(more.attributes("id"))
     assert added.isdisjoint(page.attributes("id"))
-    assert "surprises" not in more.attributes("id")
-    for text in ("debt > 5", "0.125", "elsewise explain <x>", "yes", "The first 3 rows"):
+    for text in ("0.125", "elsewise <x>", "yes", "The first 3 rows", 'my "own"', "<u>", "key"):
         assert text in more.text
+
+
+def test_groups_are_told(page: Page, explanation: ew.Explanation) -> None:
+    for group in insight.groups(explanation):
+        assert group.who in page.text
 
 
 def test_hostile_names_stay_text() -> None:
@@ -317,30 +314,11 @@ def test_notebooks_show_the_answer(explanation: ew.Explanation) -> None:
     assert str(explanation.changes().index[0]) in page.text
 
 
-def test_psi_and_ks_against_their_definitions() -> None:
+def test_rank_correlation_is_spearmans() -> None:
     rng = np.random.default_rng(0)
-    x, y = rng.normal(size=500), rng.normal(0.4, 1.2, size=400)
-    assert _numbers.ks(x, y) == pytest.approx(scipy.stats.ks_2samp(x, y).statistic)
-    edges = np.quantile(x, np.arange(1, 10) / 10)
-    p, q = (np.bincount(np.digitize(v, edges, right=True), minlength=10) / v.size for v in (x, y))
-    assert _numbers.psi(x, y) == pytest.approx(np.sum((q - p) * np.log(q / p)))
-    levels = np.array([0.0, 0.0, 1.0, 2.0]), np.array([0.0, 1.0, 1.0, 2.0])
-    assert _numbers.psi(*levels, category=True) == pytest.approx(0.5 * np.log(2.0))
-    assert np.isnan(_numbers.ks(np.array([np.nan]), y))
-    missing = np.full(4, np.nan)
-    assert _numbers.psi(missing, missing) == 0.0
-    assert _numbers.rank_correlation(x, np.zeros(500)) == 0.0
-    assert _numbers.rank_correlation(x[:400], y) == pytest.approx(
-        scipy.stats.spearmanr(x[:400], y).statistic
-    )
-
-
-def test_flows_count_rows(explanation: ew.Explanation) -> None:
-    before, after = explanation.factual, explanation.counterfactual
-    for flow in _numbers.flow_table(explanation):
-        rows = (before[flow.feature] == flow.before) & (after[flow.feature] == flow.after)
-        assert flow.rows == rows.sum()
-        assert flow.before != flow.after
+    x, y = rng.normal(size=(2, 200))
+    assert _numbers.rank_correlation(x, np.zeros(200)) == 0.0
+    assert _numbers.rank_correlation(x, y) == pytest.approx(scipy.stats.spearmanr(x, y).statistic)
 
 
 def test_summary_is_json(explanation: ew.Explanation) -> None:

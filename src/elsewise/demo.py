@@ -25,6 +25,7 @@ __all__ = ["demo", "main", "refused_applicants"]
 
 OUTPUT = "risk of a bad credit"
 FOLDER = "elsewise-demo"
+STAY = ("Age", "Sex", "Job", "Purpose")
 
 
 def credit_model(frame: pd.DataFrame, outcome: pd.Series[Any]) -> Any:
@@ -44,7 +45,8 @@ def credit_model(frame: pd.DataFrame, outcome: pd.Series[Any]) -> Any:
 def refused_applicants(seed: int = 0, *, progress: bool | None = None) -> Explanation:
     """Explain what would have to be different about the applicants the model refuses.
 
-    Refused are those with a risk above 50 %; wanted is a risk of at most 40 %. Age and sex stay.
+    Refused are those with a risk above 50 %; wanted is a risk of at most 40 %. Who they
+    are and what they want the money for stays.
     """
     data = german_credit()
     model = credit_model(data.frame, data.outcome)
@@ -53,7 +55,7 @@ def refused_applicants(seed: int = 0, *, progress: bool | None = None) -> Explan
         model,
         refused,
         target=targets.at_most(0.4),
-        schema=Schema.infer(refused, data.frame).freeze("Age", "Sex"),
+        schema=Schema.infer(refused, data.frame).freeze(*STAY),
         background=data.frame,
         limits=Limits(inputs=0.3, outputs=0.1),
         seed=seed,

@@ -123,7 +123,12 @@ class Explanation:
         encoder = self.encoder.extend(rows)
         plain = encoder.encode(rows)
         outputs = bind(self.model, encoder, probe=plain[:PROBES])
-        problem = replace(self.problem, outputs=outputs, precise=outputs.precise(plain[:PROBES]))
+        problem = replace(
+            self.problem,
+            outputs=outputs,
+            precise=outputs.precise(plain[:PROBES]),
+            obeys=encoder.obeys if self.problem.obeys is not None else None,
+        )
         codes = outputs.place(plain)
         moved = apply_map(problem, self.map, codes)
         return encoder.decode(moved.codes, index=rows.index)

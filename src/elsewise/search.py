@@ -19,7 +19,9 @@ import numpy as np
 from elsewise.certificate import Evidence, certify_inputs, certify_outputs
 from elsewise.maps import Rows
 from elsewise.problem import Problem
+from elsewise.sides import input_comparison
 from elsewise.solver import Fixed, Settings, State, init, run
+from elsewise.transport import direction_blocks
 
 T = TypeVar("T")
 
@@ -33,8 +35,10 @@ TOLERANCE = 0.01
 """A bisection ends when the bounded limit is within this share under its bound."""
 RESOLUTION = 0.02
 """It also ends when the logits on either side of the bound are this close."""
-POLISH_ROUNDS = 2
-"""Times the chosen eta is gone on with, if that still helps."""
+POLISH_ROUNDS, POLISH_STEP, POLISH_GAIN = 4, 0.1, 0.01
+"""The chosen state is gone on with a few times, as long as that gains a little."""
+LOOSE = 1.1
+"""A state is looked at more closely if the loop's limit is within this multiple of the bound."""
 SEARCH_DRAWS = 199
 """Bootstrap draws of the limits that steer the search."""
 KICK_LOGIT = {True: 3.0, False: 0.0}
@@ -86,6 +90,9 @@ class _Side(NamedTuple):
     draws: int
     """Draws of the certificate that counts."""
 
+    other: Callable[[State], float]
+    """Distance on the other side, on directions kept for choosing between states."""
+
     def limit(self, state: State) -> float:
         """The limit that steers the search: the certificate's own method, with fewer draws."""
         return self.certified(state, min(self.draws, SEARCH_DRAWS)).upper_limit
@@ -94,9 +101,11 @@ class _Side(NamedTuple):
         """Whether the certificate that counts is within the bound."""
         return self.certified(state, self.draws).met
 
-    def other(self, state: State) -> float:
-        """Distance on the other side."""
-        return state.record.outputs if self.name == "inputs" else state.record.inputs
+    def looks_met(self, state: State) -> bool:
+        """Whether the loop's own limit is about within the bound."""
+        record = state.record
+        limit = record.inputs_limit if self.name == "inputs" else record.outputs_limit
+        return limit <= LOOSE * self.bound
 
 
 class _Probe(NamedTuple):
@@ -104,6 +113,7 @@ class _Probe(NamedTuple):
 
     state: State
     limit: float
+    other: float
 
 
 def iterate(problem: Problem, settings: Settings | None = None) -> Generator[State, None, Solution]:
@@ -142,10 +152,23 @@ def _sides(problem: Problem, settings: Settings) -> tuple[_Side | None, _Side | 
         own = Rows(state.rows.codes, problem.outputs.values(state.rows.codes))
         return certify_outputs(problem, state.setup.population, own, draws)
 
-    limits, draws = problem.limits, settings.draws
+    # Neither the optimizer's directions nor the certificate's: both keep their innocence.
+    kept = direction_blocks(problem.embedding.size, problem.generator("selection"))
+
+    def input_distance(state: State) -> float:
+        return input_comparison(problem, state.setup.population, state.rows.codes, kept).distance
+
+    def output_distance(state: State) -> float:
+        return state.record.outputs
+
+    bounds, draws = problem.limits, settings.draws
     return (
-        None if limits.inputs is None else _Side("inputs", limits.inputs, -1.0, inputs, draws),
-        None if limits.outputs is None else _Side("outputs", limits.outputs, 1.0, outputs, draws),
+        None
+        if bounds.inputs is None
+        else _Side("inputs", bounds.inputs, -1.0, inputs, draws, output_distance),
+        None
+        if bounds.outputs is None
+        else _Side("outputs", bounds.outputs, 1.0, outputs, draws, input_distance),
     )
 
 
@@ -197,43 +220,72 @@ def _one(
     kicked = yield from _kick(problem, settings, first, deadline)
     aim = side.bound
     probes: dict[float, _Probe] = {}
+    tried: list[_Probe] = []
     weight: float | None = 0.0
+    climbing = True
     for _ in range(MOST_PROBES):
         if weight is None or time.perf_counter() >= deadline:
             break
         logit = side.sign * weight
         start = _above(probes, side, logit, kicked)
-        state = yield from _rest(problem, settings, start, logit, deadline)
-        limit = side.limit(state)
-        if side.sign > 0 and limit <= aim and not _met(probes, aim):
-            # Rows that relax from here keep what they gained: what missed on the way up is void.
-            probes = {}
-        probes[weight] = _Probe(state, limit)
+        rest = _rest(problem, settings, start, logit, deadline)
+        probe = yield from _noting(rest, side, aim, tried)
+        if climbing and (probe.limit <= aim) == (side.sign > 0):
+            # Rows that relax from here keep what they gained: what was seen on the way up is void.
+            probes, climbing = {}, False
+        probes[weight] = probe
         weight = _next_weight(probes, aim)
-        chosen = _best(probes, side, aim)
+        chosen = _best(tried, aim)
         if weight is None and chosen is not None and not side.met(chosen.state):
             # All draws say a little more than a few: aim below what failed.
             aim = (1.0 - 0.2 * TOLERANCE) * chosen.limit
             weight = _next_weight(probes, aim)
-    chosen = _best(probes, side, aim)
+    chosen = _best(tried, aim)
     if chosen is None or not side.met(chosen.state):
-        return _not_met(first, [probe.state for probe in probes.values()], side, deadline)
+        return _not_met(first, [probe.state for probe in tried], side, deadline)
     state = yield from _polished(problem, settings, chosen.state, side, deadline)
     if time.perf_counter() >= deadline:
         return Solution(state, Outcome.OUT_OF_TIME)
     return Solution(state, _moved(state))
 
 
+def _noting(
+    rest: Generator[State, None, State], side: _Side, aim: float, tried: list[_Probe]
+) -> Generator[State, None, _Probe]:
+    """Watch a run for states that meet the aim at a smaller distance; returns where it ends."""
+    while True:
+        try:
+            state = next(rest)
+        except StopIteration as end:
+            probe = _Probe(end.value, side.limit(end.value), side.other(end.value))
+            tried.append(probe)
+            return probe
+        yield state
+        if side.looks_met(state):
+            best = _best(tried, aim)
+            other = side.other(state)
+            if best is None or other < best.other:
+                tried.append(_Probe(state, side.limit(state), other))
+
+
 def _polished(
     problem: Problem, settings: Settings, state: State, side: _Side, deadline: float
 ) -> Generator[State, None, State]:
-    """Go on at the chosen eta as long as the other side gains and the bound still holds."""
+    """Go on from the chosen state, with a little less weight on the bounded side if it bears it."""
     logit = math.log(state.record.eta / (1.0 - state.record.eta))
+    less = POLISH_STEP
     for _ in range(POLISH_ROUNDS):
-        later = yield from _rest(problem, settings, state, logit, deadline)
-        if side.other(later) >= side.other(state) or not side.met(later):
+        wanted = logit - side.sign * less
+        later = yield from _rest(problem, settings, state, wanted, deadline)
+        gain = 1.0 - side.other(later) / max(side.other(state), 1e-12)
+        if side.met(later) and gain > 0:
+            state, logit = later, wanted
+            if gain < POLISH_GAIN:
+                break
+        elif less == 0.0:
             break
-        state = later
+        else:
+            less = 0.0
     return state
 
 
@@ -262,15 +314,10 @@ def _above(probes: dict[float, _Probe], side: _Side, logit: float, kicked: State
     return probes[side.sign * min(larger)].state if larger else kicked
 
 
-def _met(probes: dict[float, _Probe], aim: float) -> list[float]:
-    """Weights whose probes meet the aim."""
-    return [weight for weight, probe in probes.items() if probe.limit <= aim]
-
-
-def _best(probes: dict[float, _Probe], side: _Side, aim: float) -> _Probe | None:
+def _best(tried: list[_Probe], aim: float) -> _Probe | None:
     """The probe that meets the aim with the smallest distance on the other side."""
-    met = [probes[weight] for weight in _met(probes, aim)]
-    return min(met, key=lambda probe: side.other(probe.state)) if met else None
+    met = [probe for probe in tried if probe.limit <= aim]
+    return min(met, key=lambda probe: probe.other, default=None)
 
 
 def _next_weight(probes: dict[float, _Probe], aim: float) -> float | None:

@@ -108,7 +108,7 @@ class Ares(Rival):
     """What AReS found."""
 
     rules: tuple[AresRule, ...]
-    """The recourse set; ``print(*rules, sep="\\\\n")`` reads as text."""
+    """The recourse set; ``str(rule)`` reads as text."""
     chosen: np.ndarray
     """int (n,): the rule each row follows, -1 where none holds."""
 

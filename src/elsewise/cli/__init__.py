@@ -102,7 +102,7 @@ def explain(
     target: Annotated[
         str,
         Option(
-            help="at_most:0.4, at_least:0.6, constant:1, shift:-0.1, scale:0.5, "
+            help="at_most:0.4, at_least:0.6, constant:1, shift:-0.1, scale:0.5, share:0.6, "
             "sample:scores.csv[,column], group:scores.csv, distribution:beta,2,5."
         ),
     ],

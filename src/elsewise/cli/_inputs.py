@@ -27,7 +27,7 @@ NUMBERED: dict[str, Callable[..., targets.Target]] = {
     "at_most": targets.at_most,
     "shift": targets.shift,
 }
-TARGETS = "constant, at_least, at_most, shift, scale, sample, group or distribution"
+TARGETS = "constant, at_least, at_most, shift, scale, share, sample, group or distribution"
 
 
 def read_table(path: Path, argument: str = "rows") -> pd.DataFrame:
@@ -124,7 +124,7 @@ def _from_module(text: str) -> Any:
         ) from error
 
 
-def parse_target(text: str) -> targets.Target:
+def parse_target(text: str) -> targets.Target | targets.Share:
     """Return the target that a text such as ``at_most:0.4`` or ``sample:scores.csv`` asks for.
 
     Examples
@@ -137,6 +137,8 @@ def parse_target(text: str) -> targets.Target:
     if kind in NUMBERED:
         numbers = _numbers(text, given)
         return NUMBERED[kind](numbers[0] if len(numbers) == 1 else numbers)
+    if kind == "share":
+        return targets.share(_numbers(text, given)[0])
     if kind == "scale":
         return targets.scale(*_numbers(text, given)[:2])
     if kind in ("sample", "group"):

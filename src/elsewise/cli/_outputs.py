@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from elsewise.errors import InvalidInput, MissingExtra
+from elsewise.insight import changes as changes_of
 from elsewise.report import summary
 from elsewise.report._words import verdict
 
@@ -98,7 +99,7 @@ def export(
     """Write counterfactual, changes and certificate in each format; returns the files' names."""
     tables = {
         "counterfactual": explanation.counterfactual,
-        "changes": explanation.changes(),
+        "changes": changes_of(explanation),
         "certificate": certificate_table(explanation),
     }
     written = []

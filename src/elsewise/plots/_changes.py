@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from elsewise._arrays import to_numpy
 from elsewise.errors import InvalidInput
 from elsewise.features import Kind
-from elsewise.plots._quantiles import grouped_levels
+from elsewise.insight import changes as changes_of
+from elsewise.plots._columns import column_named, grouped_levels
 from elsewise.plots._style import (
     COUNTERFACTUAL,
     FACTUAL,
@@ -57,7 +57,7 @@ def changes(explanation: Explanation, ax: Axes | None = None, most: int = MOST_B
     most
         At most this many features.
     """
-    table = explanation.changes().iloc[:most]
+    table = changes_of(explanation).iloc[:most]
     ax = canvas(ax, 6.4, 0.9 + 0.34 * len(table))
     places = np.arange(len(table))
     looks = [_look(row) for _, row in table.iterrows()]
@@ -96,19 +96,15 @@ def flows(explanation: Explanation, name: Hashable | None = None, ax: Axes | Non
     """
     from matplotlib.patches import PathPatch
 
-    schema = explanation.problem.schema
-    described = schema[_first_category(explanation) if name is None else name]
-    if described.kind is not Kind.CATEGORY:
+    column = column_named(explanation, _first_category(explanation) if name is None else name)
+    if column.numeric:
         raise InvalidInput(
             "name",
             expected="a category",
-            received=f"{described.name!r}, a {described.kind.value}",
+            received=f"{column.name!r}, a {column.kind}",
             fix="draw numbers with plots.feature",
         )
-    j = schema.names.index(described.name)
-    before = to_numpy(explanation.problem.factual)[:, j]
-    after = to_numpy(explanation.rows.codes)[:, j]
-    names, (start, end) = grouped_levels(described, before, after, MOST_LEVELS)
+    names, (start, end) = grouped_levels(column, MOST_LEVELS)
     mass = np.zeros((len(names), len(names)))
     np.add.at(mass, (start, end), 1.0 / start.size)
     ax = canvas(ax, 6.0, 4.0)
@@ -138,15 +134,15 @@ def flows(explanation: Explanation, name: Hashable | None = None, ax: Axes | Non
     ax.plot([], [], color=COUNTERFACTUAL, alpha=0.55, linewidth=6, label="rows that change")
     ax.plot([], [], color=FACTUAL, alpha=0.3, linewidth=6, label="rows that stay")
     legend(ax, loc="upper center", ncols=2, bbox_to_anchor=(0.5, -0.1))
-    dress(ax, title=readable(described.name), grid=None)
+    dress(ax, title=readable(column.name), grid=None)
     ax.spines[["left", "bottom"]].set_visible(False)
     return ax
 
 
 def _first_category(explanation: Explanation) -> Hashable:
-    schema = explanation.problem.schema
-    for name in explanation.changes().index:
-        if schema[name].kind is Kind.CATEGORY:
+    table = changes_of(explanation)
+    for name, kind in zip(table.index, table["kind"], strict=True):
+        if kind not in (Kind.NUMBER, Kind.INTEGER):
             found: Hashable = name
             return found
     raise InvalidInput(

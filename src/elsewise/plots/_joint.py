@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse
 
-from elsewise._arrays import to_numpy
 from elsewise.errors import InvalidInput
-from elsewise.features import Kind
+from elsewise.insight import changes as changes_of
+from elsewise.insight import columns_of
+from elsewise.plots._columns import column_named
 from elsewise.plots._style import (
     COUNTERFACTUAL,
     INK,
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from elsewise.explanation import Explanation
-    from elsewise.features import Feature
+    from elsewise.insight import Column
 
 __all__ = ["correlations", "mu", "nu", "scatter"]
 
@@ -172,19 +173,16 @@ def correlation_pair(explanation: Explanation) -> tuple[list[Hashable], np.ndarr
 
     A missing cell counts as the mean of its column.
     """
-    kept = [
-        (j, feature.name)
-        for j, feature in enumerate(explanation.problem.schema.features)
-        if feature.kind in (Kind.NUMBER, Kind.INTEGER)
-    ]
-    columns = [j for j, _ in kept]
-    standard = [
-        _standardized(to_numpy(codes)[:, columns])
-        for codes in (explanation.problem.factual, explanation.rows.codes)
-    ]
-    varies = np.logical_and(*((part != 0).any(axis=0) for part in standard))
-    before, after = (part[:, varies].T @ part[:, varies] / len(part) for part in standard)
-    return [name for (_, name), keep in zip(kept, varies, strict=True) if keep], before, after
+    numbers = [column for column in columns_of(explanation) if column.numeric]
+    rows = len(explanation.outputs)
+    before, after = (
+        _standardized(np.array(codes).reshape(-1, rows).T)
+        for codes in ([c.before for c in numbers], [c.after for c in numbers])
+    )
+    varies = (before != 0).any(axis=0) & (after != 0).any(axis=0)
+    names = [column.name for column, keep in zip(numbers, varies, strict=True) if keep]
+    before, after = before[:, varies], after[:, varies]
+    return names, before.T @ before / rows, after.T @ after / rows
 
 
 def _standardized(codes: np.ndarray) -> np.ndarray:
@@ -209,7 +207,7 @@ def scatter(
     explanation
         What to draw; of more than 1500 rows, evenly spaced ones.
     x, y
-        Numbers; by default the two free ones with the largest shares of the distance.
+        Numbers; by default the two with the largest shares of the distance.
     size
         A third number that sets the size of the points, if wanted.
     axes
@@ -219,26 +217,24 @@ def scatter(
     -------
     ndarray (2,) of Axes
     """
-    names = _numbers(explanation, x, y)
+    across, up = _numbers(explanation, x, y)
+    third = None if size is None else column_named(explanation, size)
     left, right = panels = canvases(axes, 2, columns=2, width=4.4, height=3.8)
-    schema = explanation.problem.schema
     count = len(explanation.outputs)
     rows = np.unique(np.linspace(0, count - 1, min(count, MOST_POINTS)).round().astype(int))
-    before, after = (
-        to_numpy(codes)[rows] for codes in (explanation.problem.factual, explanation.rows.codes)
-    )
     results = explanation.factual_outputs[rows, 0], explanation.outputs[rows, 0]
     low, high = min(part.min() for part in results), max(part.max() for part in results)
-    places = [schema.names.index(name) for name in names]
+    areas = (18.0, 18.0) if third is None else _areas(third.before[rows], third.after[rows])
+    note = "" if size is None else f", size: {readable(size, 20)}"
     drawn: Any = None
-    for ax, codes, result, title in (
-        (left, before, results[0], "Factual"),
-        (right, after, results[1], "Counterfactual"),
+    for ax, points, area, result, title in (
+        (left, (across.before, up.before), areas[0], results[0], "Factual"),
+        (right, (across.after, up.after), areas[1], results[1], "Counterfactual"),
     ):
         drawn = ax.scatter(
-            codes[:, places[0]],
-            codes[:, places[1]],
-            s=18.0 if size is None else _sizes(schema[size], codes[:, schema.names.index(size)]),
+            points[0][rows],
+            points[1][rows],
+            s=area,
             c=result,
             cmap="cividis",
             vmin=low,
@@ -246,8 +242,7 @@ def scatter(
             alpha=0.8,
             linewidths=0,
         )
-        note = "" if size is None else f", size: {readable(size, 20)}"
-        dress(ax, title=title + note, x=readable(names[0]), y=readable(names[1]), grid="both")
+        dress(ax, title=title + note, x=readable(across.name), y=readable(up.name), grid="both")
     right.sharex(left)
     right.sharey(left)
     left.autoscale_view()
@@ -259,30 +254,31 @@ def scatter(
 
 def _numbers(
     explanation: Explanation, x: Hashable | None, y: Hashable | None
-) -> tuple[Hashable, Hashable]:
-    """The two features to draw."""
-    schema = explanation.problem.schema
-    numeric = (Kind.NUMBER, Kind.INTEGER)
-    moved = list(explanation.changes().index)
-    order = [*moved, *(name for name in schema.names if name not in moved)]
-    free = [n for n in order if schema[n].kind in numeric and n not in (x, y)]
-    first = free.pop(0) if x is None and free else x
-    second = free.pop(0) if y is None and free else y
-    for name in (first, second):
-        if name is None or schema[name].kind not in numeric:
-            raise InvalidInput(
-                "x, y",
-                expected="two columns of numbers",
-                received=f"{name!r}",
-                fix="name numbers of the frame; categories are drawn by plots.flows",
-            )
-    assert first is not None  # the loop above has seen to it
-    assert second is not None
+) -> tuple[Column, Column]:
+    """The two features to draw: those named, else numbers, the largest changes first."""
+    moved = list(changes_of(explanation).index)
+    others = [
+        column.name
+        for column in columns_of(explanation)
+        if column.numeric and column.name not in (x, y)
+    ]
+    others.sort(key=lambda name: moved.index(name) if name in moved else len(moved))
+    wanted = [others.pop(0) if name is None and others else name for name in (x, y)]
+    first, second = (None if name is None else column_named(explanation, name) for name in wanted)
+    if first is None or second is None or not (first.numeric and second.numeric):
+        raise InvalidInput(
+            "x, y",
+            expected="two columns of numbers",
+            received=f"{wanted[0]!r} and {wanted[1]!r}",
+            fix="name numbers of the frame; categories are drawn by plots.flows",
+        )
     return first, second
 
 
-def _sizes(described: Feature, codes: np.ndarray) -> np.ndarray:
-    """Areas of points, from the feature's observed range."""
-    low, high = described.observed
-    unit = (np.nan_to_num(codes, nan=low) - low) / max(high - low, 1e-12)
-    return np.asarray(8.0 + 70.0 * np.clip(unit, 0.0, 1.0))
+def _areas(before: np.ndarray, after: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Areas of points, on one scale before and after; missing cells are smallest."""
+    both = np.concatenate([before, after])
+    low, high = (np.nanmin(both), np.nanmax(both)) if not np.isnan(both).all() else (0.0, 1.0)
+    unit = (np.nan_to_num(both, nan=low) - low) / max(high - low, 1e-12)
+    first, second = np.split(8.0 + 70.0 * unit, 2)
+    return first, second

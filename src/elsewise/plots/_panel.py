@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from elsewise.insight import changes as changes_of
 from elsewise.plots._changes import changes
 from elsewise.plots._quantiles import feature, outputs, projected
 
@@ -34,7 +35,7 @@ def panel(explanation: Explanation, most: int = 6) -> np.ndarray:
     """
     import matplotlib.pyplot as plt
 
-    names = list(explanation.changes().index[:most])
+    names = list(changes_of(explanation).index[:most])
     rows = 1 + -(-len(names) // COLUMNS)
     figure = plt.figure(figsize=(12.0, 3.6 * rows), layout="constrained")
     grid = figure.add_gridspec(rows, COLUMNS)

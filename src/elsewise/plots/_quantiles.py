@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from elsewise._arrays import to_numpy
-from elsewise.features import Kind
+from elsewise.insight import changes as changes_of
+from elsewise.plots._columns import category_shares, column_named
 from elsewise.plots._style import (
     COUNTERFACTUAL,
     FACTUAL,
@@ -29,13 +30,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from elsewise.explanation import Explanation
-    from elsewise.features import Feature
+    from elsewise.insight import Column
 
 __all__ = ["feature", "features", "outputs", "projected"]
-
-MOST_BARS = 10
-"""Levels of a category drawn by name; the others are drawn together."""
-MISSING, OTHERS = "(missing)", "(others)"
 
 
 def outputs(
@@ -118,20 +115,16 @@ def feature(explanation: Explanation, name: Hashable, ax: Axes | None = None) ->
     explanation
         What to draw.
     name
-        Column of the frame.
+        Column of the frame, or name of a one-hot group.
     ax
         Where to draw; a new figure by default.
     """
-    schema = explanation.problem.schema
-    described = schema[name]
-    j = schema.names.index(described.name)
-    before = to_numpy(explanation.problem.factual)[:, j]
-    after = to_numpy(explanation.rows.codes)[:, j]
+    column = column_named(explanation, name)
     ax = canvas(ax, 4.2, 3.0)
-    if described.kind is Kind.CATEGORY:
-        return _paired_bars(ax, described, before, after)
-    levels = levels_of(before.size)
-    _two_curves(ax, levels, before, after)
+    if not column.numeric:
+        return _paired_bars(ax, column)
+    levels = levels_of(column.before.size)
+    _two_curves(ax, levels, column.before, column.after)
     ax.set_xlim(0, 1)
     percent(ax, "x")
     legend(ax)
@@ -156,7 +149,7 @@ def features(
     -------
     ndarray of Axes
     """
-    names = list(explanation.changes().index[:most])
+    names = list(changes_of(explanation).index[:most])
     panels = canvases(axes, len(names), columns=3)
     for name, ax in zip(names, panels, strict=True):
         feature(explanation, name, ax)
@@ -193,8 +186,8 @@ def _target_quantiles(explanation: Explanation, levels: np.ndarray, column: int)
     return np.asarray(target.quantile(levels))
 
 
-def _paired_bars(ax: Axes, described: Feature, before: np.ndarray, after: np.ndarray) -> Axes:
-    names, shares = category_shares(described, before, after)
+def _paired_bars(ax: Axes, column: Column) -> Axes:
+    names, shares = category_shares(column)
     places = np.arange(len(names))
     for offset, share, colour, label in (
         (-0.2, shares[0], FACTUAL, "factual"),
@@ -206,40 +199,4 @@ def _paired_bars(ax: Axes, described: Feature, before: np.ndarray, after: np.nda
     ax.set_xlim(0, None)
     percent(ax, "x")
     legend(ax)
-    return dress(ax, title=readable(described.name), x="share of rows", grid="x")
-
-
-def category_shares(
-    described: Feature, before: np.ndarray, after: np.ndarray, most: int = MOST_BARS
-) -> tuple[list[str], np.ndarray]:
-    """Return names of levels and their shares (2, L) of rows, before and after.
-
-    The largest levels come first (ordered ones in their order), the rest together, missing last.
-    """
-    groups, places = grouped_levels(described, before, after, most)
-    shares = np.stack([np.bincount(p, minlength=len(groups)) / p.size for p in places])
-    return groups, shares
-
-
-def grouped_levels(
-    described: Feature, before: np.ndarray, after: np.ndarray, most: int = MOST_BARS
-) -> tuple[list[str], tuple[np.ndarray, np.ndarray]]:
-    """Return names of the drawn levels and, before and after, the place of each row among them."""
-    count = len(described.levels)
-    codes = [np.where(np.isnan(c), count, c).astype(np.int64) for c in (before, after)]
-    rows = np.bincount(np.concatenate(codes), minlength=count + 1)[:count]
-    shown = np.argsort(-rows, kind="stable")
-    shown = shown[rows[shown] > 0]
-    kept = shown if shown.size <= most else shown[: most - 1]
-    if described.ordered:
-        kept = np.sort(kept)
-    names = [str(described.levels[code]) for code in kept]
-    place = np.full(count + 1, -1)
-    place[kept] = np.arange(kept.size)
-    if kept.size < shown.size:
-        names.append(OTHERS)
-        place[shown] = np.where(place[shown] < 0, len(names) - 1, place[shown])
-    if any((c == count).any() for c in codes):
-        names.append(MISSING)
-        place[count] = len(names) - 1
-    return names, (place[codes[0]], place[codes[1]])
+    return dress(ax, title=readable(column.name), x="share of rows", grid="x")

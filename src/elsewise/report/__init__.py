@@ -17,6 +17,7 @@ import pandas as pd
 
 from elsewise import plots
 from elsewise.errors import InvalidInput
+from elsewise.insight import changes as changes_of
 from elsewise.plots._style import amount
 from elsewise.report import _words
 from elsewise.report._numbers import drift, summary
@@ -41,8 +42,7 @@ def render(
     title: str = "Distributional counterfactual explanation",
     output: str = "model output",
     command: str | None = None,
-    frontier: pd.DataFrame | None = None,
-    stability: pd.DataFrame | None = None,
+    tables: Mapping[str, pd.DataFrame] | None = None,
     rows: int = 0,
 ) -> str:
     """Return the report of an explanation as one HTML page.
@@ -57,14 +57,13 @@ def render(
         What the model's output is called, for instance "risk of default".
     command
         How to get the same result again; by default the call of `elsewise.explain`.
-    frontier
-        DataFrame with the columns ``inputs`` and ``outputs``, shown if given.
-    stability
-        DataFrame shown as it is, if given.
+    tables
+        DataFrames to show as well, by name: "frontier" (with the columns ``inputs`` and
+        ``outputs``, it is drawn too), "stability", "surprises", or any other.
     rows
         Show so many single rows, before and after; none by default.
     """
-    parts = sections(explanation, output, command, frontier, stability, rows)
+    parts = sections(explanation, output, command, tables or {}, rows)
     certificate = explanation.certificate
     return (
         environment()
@@ -213,7 +212,7 @@ def _compared(explanations: Mapping[str, Explanation], output: str) -> list[Sect
 
 
 def _compared_features(explanations: Mapping[str, Explanation]) -> Section:
-    shares = {name: e.changes()["share"] for name, e in explanations.items()}
+    shares = {name: changes_of(e)["share"] for name, e in explanations.items()}
     table = pd.concat(shares, axis=1).fillna(0.0)
     table = table.loc[table.mean(axis=1).sort_values(ascending=False, kind="stable").index]
     rows = tuple(

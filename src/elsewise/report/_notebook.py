@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from elsewise.insight import changes as changes_of
 from elsewise.report import _words
 from elsewise.report._templates import environment
 
@@ -18,7 +19,7 @@ MOST_CHANGES = 8
 
 def explanation_html(explanation: Explanation) -> str:
     """Return the answer, the certificate and the largest changes as HTML."""
-    changes = explanation.changes().iloc[:MOST_CHANGES]
+    changes = changes_of(explanation).iloc[:MOST_CHANGES]
     rows = [
         (
             _words.one_line(name),

@@ -7,13 +7,14 @@ import hashlib
 import math
 from collections.abc import Hashable
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from elsewise._arrays import to_numpy
-from elsewise.features import Kind
+from elsewise.insight import changes as changes_of
+from elsewise.insight import ks, psi
 from elsewise.report._words import headline, moved_rows, verdict
 
 if TYPE_CHECKING:
@@ -23,76 +24,20 @@ __all__ = [
     "correlation_changes",
     "drift",
     "fingerprints",
-    "flow_table",
-    "ks",
     "output_table",
-    "psi",
     "rank_correlation",
     "summary",
 ]
 
 FORMAT = 1
-BINS = 10
-LEAST_SHARE = 1e-4
-"""Shares are raised to this before logarithms are taken."""
-
-
-def psi(before: np.ndarray, after: np.ndarray, *, category: bool = False) -> float:
-    """Population stability index: tenths of the first sample, or levels of a category.
-
-    Missing cells are a bin of their own; shares under 1e-4 count as 1e-4.
-
-    Examples
-    --------
-    >>> x = np.arange(100.0)
-    >>> psi(x, x), round(psi(x, x + 20.0), 2)
-    (0.0, 1.6)
-    """
-    known = before[~np.isnan(before)]
-    if category:
-        edges = np.unique(np.concatenate([known, after[~np.isnan(after)]]))
-    else:
-        edges = np.unique(np.quantile(known, np.arange(1, BINS) / BINS)) if known.size else known
-
-    def shares(values: np.ndarray) -> np.ndarray:
-        places = np.searchsorted(edges, values)
-        places = np.where(np.isnan(values), edges.size + 1, places)
-        counts = np.bincount(places, minlength=edges.size + 2)
-        return np.asarray(np.maximum(counts / values.size, LEAST_SHARE))
-
-    first, second = shares(before), shares(after)
-    return float(np.sum((second - first) * np.log(second / first)))
-
-
-def ks(before: np.ndarray, after: np.ndarray) -> float:
-    """Kolmogorov and Smirnov's distance: the largest gap of the two distribution functions.
-
-    Examples
-    --------
-    >>> ks(np.arange(10.0), np.arange(10.0) + 5.0)
-    0.5
-    """
-    first, second = (np.sort(values[~np.isnan(values)]) for values in (before, after))
-    if not first.size or not second.size:
-        return math.nan
-    points = np.concatenate([first, second])
-    shares = [np.searchsorted(part, points, side="right") / part.size for part in (first, second)]
-    return float(np.max(np.abs(shares[0] - shares[1])))
 
 
 def drift(explanation: Explanation) -> pd.DataFrame:
     """PSI and KS of the model's first output and of every feature that may move."""
-    before, after = to_numpy(explanation.problem.factual), to_numpy(explanation.rows.codes)
-    first, second = explanation.factual_outputs[:, 0], explanation.outputs[:, 0]
-    rows: list[tuple[Hashable, float, float]] = [
-        ("model output", psi(first, second), ks(first, second))
-    ]
-    for j, feature in enumerate(explanation.problem.schema.features):
-        if feature.free:
-            category = feature.kind is Kind.CATEGORY
-            gap = math.nan if category else ks(before[:, j], after[:, j])
-            rows.append((feature.name, psi(before[:, j], after[:, j], category=category), gap))
-    return pd.DataFrame(rows, columns=["feature", "psi", "ks"]).set_index("feature")
+    before, after = explanation.factual_outputs[:, 0], explanation.outputs[:, 0]
+    first = pd.DataFrame({"psi": psi(before, after), "ks": ks(before, after)}, ["model output"])
+    features = changes_of(explanation)[["psi", "ks"]]
+    return pd.concat([first, features]).rename_axis("feature")
 
 
 def output_table(explanation: Explanation, column: int = 0) -> pd.DataFrame:
@@ -105,32 +50,6 @@ def output_table(explanation: Explanation, column: int = 0) -> pd.DataFrame:
     names = ["mean", *(f"{100 * level:.0f} % quantile" for level in levels)]
     table = {k: [v.mean(), *np.quantile(v, levels)] for k, v in both.items()}
     return pd.DataFrame(table, index=names)
-
-
-class Flow(NamedTuple):
-    """Rows that change from one level of a category to another."""
-
-    feature: Hashable
-    before: object
-    after: object
-    rows: int
-    share: float
-
-
-def flow_table(explanation: Explanation, most: int = 15) -> list[Flow]:
-    """The largest flows between levels of categories, largest first."""
-    before, after = to_numpy(explanation.problem.factual), to_numpy(explanation.rows.codes)
-    flows = []
-    for j, feature in enumerate(explanation.problem.schema.features):
-        if feature.kind is not Kind.CATEGORY:
-            continue
-        moved = before[:, j] != after[:, j]
-        moved &= ~(np.isnan(before[:, j]) | np.isnan(after[:, j]))
-        pairs = before[moved, j].astype(int) * len(feature.levels) + after[moved, j].astype(int)
-        for pair, count in zip(*np.unique(pairs, return_counts=True), strict=True):
-            start, end = (feature.levels[code] for code in divmod(int(pair), len(feature.levels)))
-            flows.append(Flow(feature.name, start, end, int(count), float(count / len(before))))
-    return sorted(flows, key=lambda flow: -flow.rows)[:most]
 
 
 def correlation_changes(
@@ -177,7 +96,7 @@ def summary(explanation: Explanation, output: str = "model output") -> dict[str,
     notices.
     """
     status, certificate = explanation.status, explanation.certificate
-    changes = explanation.changes().reset_index().to_dict(orient="records")
+    changes = changes_of(explanation).reset_index().to_dict(orient="records")
     content: dict[str, Any] = {
         "format": FORMAT,
         "elsewise": version("elsewise"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
@@ -14,18 +14,18 @@ import pandas as pd
 
 from elsewise import plots
 from elsewise._arrays import to_numpy
-from elsewise.features import Kind
+from elsewise.insight import changes as changes_of
+from elsewise.insight import flows, groups
 from elsewise.plots._joint import correlation_pair
 from elsewise.plots._style import amount
 from elsewise.report._numbers import (
     correlation_changes,
     drift,
     fingerprints,
-    flow_table,
     output_table,
     rank_correlation,
 )
-from elsewise.report._words import change_words, level, percent
+from elsewise.report._words import change_words, level, one_line, percent
 from elsewise.targets import Constant, Derived
 
 if TYPE_CHECKING:
@@ -35,6 +35,12 @@ __all__ = ["Figure", "Section", "Table", "figure", "frame_table", "sections"]
 
 MOST_PANELS = 12
 MOST_FLOWS = 4
+MOST_ROWS = 15
+KNOWN_TABLES = {
+    "frontier": ("How far for how close", "Each point is a population: the closer, the further."),
+    "stability": ("Stability", "How much the result depends on chance."),
+    "surprises": ("Surprises", "Where the outcome improves by a move that was not expected."),
+}
 PACKAGES = ("elsewise", "numpy", "scipy", "pandas", "scikit-learn", "matplotlib")
 PSI_READING = "PSI is often read so: under 0.1 stable, up to 0.25 some shift, above a large one."
 
@@ -76,22 +82,19 @@ def sections(
     explanation: Explanation,
     output: str,
     command: str | None,
-    frontier: pd.DataFrame | None,
-    stability: pd.DataFrame | None,
+    tables: Mapping[str, pd.DataFrame],
     rows: int,
 ) -> list[Section]:
     """Return the parts of a report below its headline and certificate, in order."""
     made: list[Section | None] = [
         _outputs(explanation, output),
         _features(explanation),
-        _optional(explanation, "groups", "Groups that moved", "Which rows moved, and how."),
-        _optional(explanation, "surprises", "Surprises", "What one may not have expected."),
+        _groups(explanation),
         _flows(explanation),
         _joint(explanation),
         _plans(explanation),
         _drift(explanation),
-        _frontier(explanation, frontier),
-        _given("stability", "Stability", stability, "How much the result depends on chance."),
+        *(_given(name, frame) for name, frame in tables.items()),
         _search(explanation),
         _single_rows(explanation, rows),
         _origin(explanation, command),
@@ -178,8 +181,7 @@ def _outputs(explanation: Explanation, output: str) -> Section:
 
 
 def _features(explanation: Explanation) -> Section:
-    changes = explanation.changes()
-    schema = explanation.problem.schema
+    changes = changes_of(explanation)
     first = changes.index[0]
     figures = [
         figure(
@@ -197,7 +199,7 @@ def _features(explanation: Explanation) -> Section:
                 lambda ax, name=name: plots.feature(explanation, name, ax),
                 f"feature-{k}",
                 f"{name}: {change_words(explanation, name, changes.loc[name])}.",
-                "Bars" if schema[name].kind is Kind.CATEGORY else "Quantile curves",
+                "Factual and counterfactual distribution.",
                 (4.4, 2.9),
                 small=True,
             )
@@ -212,7 +214,9 @@ def _features(explanation: Explanation) -> Section:
         )
         for name, row in changes.iterrows()
     )
-    still = [str(feature.name) for feature in schema.features if not feature.free]
+    still = [
+        str(feature.name) for feature in explanation.problem.schema.features if not feature.free
+    ]
     text = ["Sorted by the share of the squared distance each feature carries."]
     if still:
         text.append(f"Kept as they are: {', '.join(still)}.")
@@ -229,55 +233,79 @@ def _features(explanation: Explanation) -> Section:
     )
 
 
-def _optional(explanation: Explanation, method: str, title: str, text: str) -> Section | None:
-    """A section from a method that returns a frame, if the explanation has it."""
-    ask = getattr(explanation, method, None)
-    return None if ask is None else _given(method, title, ask(), text)
-
-
-def _given(anchor: str, title: str, frame: Any, text: str) -> Section | None:
-    if not isinstance(frame, pd.DataFrame) or frame.empty:
-        return None
+def _groups(explanation: Explanation) -> Section:
+    found = groups(explanation)
+    rows = tuple(
+        (
+            one_line(group.who, 200),
+            f"{group.rows:,}",
+            percent(group.share),
+            one_line("; ".join(group.changes) or "nothing changes", 300),
+            percent(group.explained),
+        )
+        for group in found
+    )
+    columns = ("who", "rows", "share of rows", "what changes for them", "share of the shift")
+    text = f"The mean moves of these groups explain {percent(found.explained)} of the shift."
     return Section(
-        anchor=anchor, title=title, text=(text,), tables=(frame_table(frame.head(20), title),)
+        anchor="groups",
+        title="Who moves, and how",
+        text=(text,),
+        tables=(Table(caption="Groups of rows that move alike", columns=columns, rows=rows),),
+    )
+
+
+def _given(name: str, frame: pd.DataFrame) -> Section:
+    """A table the caller brings along; the frontier is drawn as well."""
+    title, text = KNOWN_TABLES.get(name, (name, ""))
+    picture = None
+    if name == "frontier":
+        picture = figure(
+            partial(plots.frontier, frame),
+            "frontier",
+            "Input distance against output distance.",
+            f"{len(frame)} points.",
+        )
+    return Section(
+        anchor="table-" + "".join(c if c.isalnum() else "-" for c in name),
+        title=title,
+        text=(text,) if text else (),
+        figures=() if picture is None else (picture,),
+        tables=(frame_table(frame.head(MOST_ROWS), title),),
     )
 
 
 def _flows(explanation: Explanation) -> Section | None:
-    flows = flow_table(explanation)
-    if not flows:
+    table = flows(explanation)
+    table = table[table["from"] != table["to"]].sort_values("rows", ascending=False, kind="stable")
+    if table.empty:
         return None
-    order = list(explanation.changes().index)
-    moved = {flow.feature for flow in flows}
-    names = [name for name in order if name in moved][:MOST_FLOWS]
-    figures = [
-        figure(
-            lambda ax, name=name: plots.flows(explanation, name, ax),
-            f"flows-{k}",
-            f"{name}: rows moving between categories.",
-            _largest_flow(flows, name),
-            (4.4, 3.3),
-            small=True,
-        )
-        for k, name in enumerate(names)
+    moved = set(table["feature"])
+    names = [name for name in changes_of(explanation).index if name in moved][:MOST_FLOWS]
+    rows = [
+        (str(name), str(start), str(end), f"{count:,}", percent(share))
+        for name, start, end, count, share in table.itertuples(index=False, name=None)
     ]
-    rows = tuple(
-        (str(f.feature), str(f.before), str(f.after), f"{f.rows:,}", percent(f.share))
-        for f in flows
-    )
+    figures = []
+    for k, name in enumerate(names):
+        _, start, end, _, share = next(row for row in rows if row[0] == str(name))
+        figures.append(
+            figure(
+                lambda ax, name=name: plots.flows(explanation, name, ax),
+                f"flows-{k}",
+                f"{name}: rows moving between categories.",
+                f"The largest flow: {share} of rows from {start} to {end}.",
+                (4.4, 3.3),
+                small=True,
+            )
+        )
     columns = ("feature", "from", "to", "rows", "share of rows")
     return Section(
         anchor="flows",
         title="Rows that change category",
         figures=tuple(figures),
-        tables=(Table(caption="The largest flows", columns=columns, rows=rows),),
+        tables=(Table(caption="The largest flows", columns=columns, rows=tuple(rows[:MOST_ROWS])),),
     )
-
-
-def _largest_flow(flows: Iterable[Any], name: Hashable) -> str:
-    largest = next(flow for flow in flows if flow.feature == name)
-    share = percent(largest.share)
-    return f"The largest flow: {share} of rows from {largest.before} to {largest.after}."
 
 
 def _joint(explanation: Explanation) -> Section:
@@ -377,29 +405,10 @@ def _drift(explanation: Explanation) -> Section:
         tables=(
             Table(
                 caption="Population stability index and Kolmogorov-Smirnov distance",
-                columns=("feature", "PSI", "KS"),
+                columns=("feature", "PSI", "KS (unordered categories: total variation)"),
                 rows=rows,
             ),
         ),
-    )
-
-
-def _frontier(explanation: Explanation, frontier: pd.DataFrame | None) -> Section | None:
-    if frontier is None:
-        return None
-    return Section(
-        anchor="frontier",
-        title="How far for how close",
-        text=("Each point is a counterfactual population: the closer the output, the further.",),
-        figures=(
-            figure(
-                partial(plots.frontier, frontier),
-                "frontier",
-                "Input distance against output distance.",
-                f"{len(frontier)} points.",
-            ),
-        ),
-        tables=(frame_table(frontier, "The frontier in numbers"),),
     )
 
 

@@ -11,6 +11,8 @@ import numpy as np
 
 from elsewise._arrays import to_numpy
 from elsewise.certificate import Kind
+from elsewise.insight import changes as changes_of
+from elsewise.plots._columns import column_named
 from elsewise.plots._style import amount
 
 if TYPE_CHECKING:
@@ -115,7 +117,7 @@ def answer(explanation: Explanation, output: str = "model output") -> Answer:
     if moved == 0:
         stays = f"Nothing changes: the mean {output} stays at {now} ({explanation.status})."
         return Answer(stays, ())
-    first = _first(explanation.changes())
+    first = _first(changes_of(explanation))
     how = [change_words(explanation, name, row) for name, row in first.iterrows()]
     changes = tuple(f"{one_line(n)}: {words}" for n, words in zip(first.index, how, strict=True))
     rows = f"{moved:,} of {count:,} rows"
@@ -152,8 +154,10 @@ def one_line(name: object, width: int = 60) -> str:
 
 
 def change_words(explanation: Explanation, name: Hashable, row: pd.Series[Any]) -> str:
-    """Return how a feature changes, in its own units, from its row of `Explanation.changes`."""
+    """Return how a feature changes, in its own units, from its row of `insight.changes`."""
     before, after = row.get("mean_before", math.nan), row.get("mean_after", math.nan)
+    if row["rows_moved"] == 0:
+        return "stays as it is"
     if math.isnan(before):
         return _category_words(explanation, name, float(row["rows_moved"]))
     if amount(before) == amount(after):
@@ -164,7 +168,7 @@ def change_words(explanation: Explanation, name: Hashable, row: pd.Series[Any]) 
 def change_table(explanation: Explanation) -> str:
     """Return the changes as a table of text, largest share of the distance first."""
     rows = [("feature", "share of distance", "change")]
-    for name, row in explanation.changes().iterrows():
+    for name, row in changes_of(explanation).iterrows():
         share = percent(float(row["share"]))
         rows.append((one_line(name), share, change_words(explanation, name, row)))
     widths = [max(len(row[k]) for row in rows) for k in range(2)]
@@ -173,19 +177,17 @@ def change_table(explanation: Explanation) -> str:
 
 def _category_words(explanation: Explanation, name: Hashable, moved: float) -> str:
     """The level that gains most, or the share of rows that change where none does."""
-    schema = explanation.problem.schema
-    described, j = schema[name], schema.names.index(name)
-    shares = []
-    for codes in (explanation.problem.factual, explanation.rows.codes):
-        column = to_numpy(codes)[:, j]
-        known = column[~np.isnan(column)].astype(int)
-        shares.append(np.bincount(known, minlength=len(described.levels)) / column.size)
+    column = column_named(explanation, name)
+    shares = [
+        np.bincount(codes[~np.isnan(codes)].astype(int), minlength=len(column.levels)) / codes.size
+        for codes in (column.before, column.after)
+    ]
     gain = shares[1] - shares[0]
     if gain.size == 0 or gain.max() < 0.01:
         return f"{percent(moved)} of rows change"
     most = int(gain.argmax())
     now, then = (percent(float(share[most])) for share in shares)
-    return f"{one_line(described.levels[most], 30)} from {now} to {then} of rows"
+    return f"{one_line(column.levels[most], 30)} from {now} to {then} of rows"
 
 
 def side_words(name: str, side: Evidence) -> str:
