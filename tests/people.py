@@ -44,6 +44,29 @@ def explained(target: ew.targets.Target | None = None, **limits: float) -> ew.Ex
     )
 
 
+def wide() -> ew.Explanation:
+    """Explain many numbers, an ordered category, a one-hot group, a date and a frozen column."""
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame(rng.normal(size=(60, 14)), columns=[f"x{k}" for k in range(14)])
+    own = rng.integers(0, 2, 60)
+    size = pd.Categorical(rng.choice(["S", "M", "L"], 60), categories=["S", "M", "L"], ordered=True)
+    rows = rows.assign(own=own, rent=1 - own, size=size, day=pd.Timestamp("2024-01-02"))
+    weights = np.linspace(1.0, 2.0, 14)
+
+    def model(table: pd.DataFrame) -> np.ndarray:
+        numbers = table[[f"x{k}" for k in range(14)]].to_numpy() @ weights
+        return np.asarray(numbers + 3.0 * table["own"] + 2.0 * table["size"].cat.codes)
+
+    return ew.explain(
+        ew.models.function(model, smooth=True),
+        rows,
+        target=ew.targets.shift(4.0),
+        schema=ew.Schema.infer(rows).one_hot_group("home", ["own", "rent"]).freeze("x1"),
+        limits=ew.Limits(outputs=2.0),
+        settings=ew.Settings(iterations=6, draws=99),
+    )
+
+
 def hostile() -> ew.Explanation:
     """Explain the same population under names that try to break a page."""
     renamed = {"debt": HOSTILE, "cards": "$x_1$", "savings": "line\nbreak\x00\x1b[31m"}

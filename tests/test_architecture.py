@@ -29,6 +29,7 @@ LEVELS = {
     "confidence": 1,
     "balance": 1,
     "problem": 2,
+    "posing": 3,
     "proposals": 3,
     "sides": 3,
     "edits": 4,
@@ -126,7 +127,7 @@ def violations(name: str, source: str, *, is_package: bool = False) -> list[str]
         other = part_of(target)
         if other in FROM_ANYWHERE or other == part:
             continue
-        if (part, other) in DELEGATES and inside:
+        if (part, other) in DELEGATES and (inside or typing):
             continue
         if other not in LEVELS:
             found.append(f"{where}: {other!r} is no module of the layout")

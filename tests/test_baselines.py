@@ -149,7 +149,7 @@ def test_limits_are_certified_or_not(
 
     assert outcome(inputs=50.0) is ew.Outcome.CERTIFIED
     assert outcome(inputs=1e-6) is ew.Outcome.NOT_FEASIBLE
-    assert outcome() is ew.Outcome.CHOSEN
+    assert outcome() is ew.Outcome.MADE_ELSEWHERE
 
 
 @pytest.mark.parametrize("method", [globe_ce, ares, dice])

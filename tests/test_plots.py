@@ -132,6 +132,17 @@ def test_missing_cells_have_a_bar_of_their_own(explanation: ew.Explanation) -> N
     assert ax.containers[0][-1].get_width() == pytest.approx(missing)
 
 
+def test_one_hot_groups_and_ordered_categories_are_categories() -> None:
+    explanation = people.wide()
+    assert set(labels(plots.feature(explanation, "home"))) == {"own", "rent"}
+    assert labels(plots.feature(explanation, "size")) == ["S", "M", "L"]
+    for name, message in (("own", "a part of the group 'home'"), ("day", "never moved|constant")):
+        with pytest.raises(InvalidInput, match=message):
+            plots.feature(explanation, name)
+    with pytest.raises(InvalidInput, match="did you mean"):
+        plots.feature(explanation, "hom")
+
+
 def test_many_levels_are_drawn_together(explanation: ew.Explanation) -> None:
     from elsewise.plots._columns import category_shares
 

@@ -25,15 +25,8 @@ from elsewise.report._words import Verdict, verdict
 
 VOID = {"meta", "br", "img", "link", "input", "hr"}
 ORDER = [
-    "certificate",
-    "claim",
-    "outputs",
-    "features",
-    "groups",
-    "flows",
-    "joint",
-    "plans",
-    "drift",
+    *("certificate", "claim", "outputs", "features", "groups", "flows"),
+    *("joint", "plans", "drift", "search", "origin"),
 ]
 
 
@@ -139,7 +132,7 @@ def test_landmarks_headings_and_captions(page: Page) -> None:
 
 def test_sections_come_in_order(page: Page) -> None:
     ids = page.attributes("id")
-    places = [ids.index(name) for name in [*ORDER, "search", "origin"]]
+    places = [ids.index(name) for name in ORDER]
     assert places == sorted(places)
 
 
@@ -280,6 +273,17 @@ def test_several_outputs_and_numbers_only() -> None:
     assert {"outputs-0-title", "outputs-1-title"} <= set(page.attributes("id"))
     assert "flows" not in page.attributes("id")
     assert "correlations-title" not in page.attributes("id")
+
+
+def test_many_features_groups_of_columns_and_frozen_ones() -> None:
+    explanation = people.wide()
+    page = Page(report.render(explanation))
+    assert "The 12 largest have a picture, the table has all." in page.text
+    assert "Kept as they are: x1, day." in page.text
+    table = _words.change_table(explanation)
+    assert len(table.splitlines()) == 1 + len(insight.changes(explanation))
+    home = next(line for line in table.splitlines() if line.startswith("home"))
+    assert "of rows" in home or "stays as it is" in home
 
 
 def test_verdicts(explanation: ew.Explanation) -> None:

@@ -11,7 +11,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from elsewise import datasets, features, metrics, models, plots, targets, transport
+    from elsewise import (
+        baselines,
+        datasets,
+        features,
+        insight,
+        metrics,
+        models,
+        plots,
+        report,
+        targets,
+        transport,
+    )
     from elsewise._explain import explain
     from elsewise.balance import IntervalNarrowing, SetShrinking
     from elsewise.certificate import Certificate
@@ -35,14 +46,17 @@ __all__ = [
     "SetShrinking",
     "Settings",
     "Status",
+    "baselines",
     "datasets",
     "explain",
     "features",
+    "insight",
     "iterate",
     "load",
     "metrics",
     "models",
     "plots",
+    "report",
     "targets",
     "transport",
 ]

@@ -18,18 +18,14 @@ from elsewise.errors import InvalidInput
 from elsewise.explanation import Explanation, Status
 from elsewise.features import Encoder, Schema
 from elsewise.maps import Map, Rows, apply_map
-from elsewise.models import bind
+from elsewise.posing import pose
 from elsewise.problem import Limits, Problem, populate
 from elsewise.search import Outcome, Solution, iterate
 from elsewise.solver import Iteration, Settings, State
-from elsewise.targets import Sample, Share, Target, resolve
+from elsewise.targets import Sample, Share, Target
 
 __all__ = ["explain"]
 
-PROBES = 32
-"""Rows the model is tried out on before anything else."""
-DONOR_ROWS = 1024
-"""At most this many background rows give values and donors."""
 CERTIFY = ("auto", "held-out", "in-sample")
 HELD_OUT_FROM = 200
 """With this many rows "auto" holds out half of them."""
@@ -99,7 +95,7 @@ def explain(
     _check_seed(seed)
     _check_draws(settings.draws, limits.side_level)
     kind = _kind(certify, len(rows) if isinstance(rows, pd.DataFrame) else 0)
-    problem, encoder = _pose(model, rows, target, schema, background, limits, seed)
+    problem, encoder = pose(model, rows, target, schema, background, limits, seed)
     fit = _held_out if kind is Kind.HELD_OUT else _in_sample
     answer = fit(problem, encoder, settings, progress)
     return Explanation(
@@ -111,10 +107,17 @@ def explain(
         factual_outputs=to_numpy(problem.outputs.values(problem.factual)),
         map=answer.map,
         certificate=answer.certificate,
-        status=replace(answer.status, notices=encoder.schema.notices),
+        status=replace(answer.status, notices=_notices(problem, encoder)),
         iterations=tuple(answer.records),
         settings=settings,
     )
+
+
+def _notices(problem: Problem, encoder: Encoder) -> tuple[str, ...]:
+    """What inference decided, and how many rows stay because they are not legal themselves."""
+    broken = int(to_numpy(populate(problem, problem.factual).legal.broken).sum())
+    stay = f"{broken} rows break a rule or a range and stay as they are"
+    return (*encoder.schema.notices, *([stay] if broken else []))
 
 
 class _Answer(NamedTuple):
@@ -236,78 +239,6 @@ def _returned(problem: Problem, encoder: Encoder, codes: Array) -> Rows:
     """Codes through the frame once: what is certified is what is returned, to the last bit."""
     exact = problem.outputs.place(encoder.encode(encoder.decode(codes)))
     return Rows(exact, problem.outputs.values(exact))
-
-
-def _pose(
-    model: Any,
-    rows: pd.DataFrame,
-    target: Target | Share,
-    schema: Schema | None,
-    background: pd.DataFrame | None,
-    limits: Limits,
-    seed: int,
-) -> tuple[Problem, Encoder]:
-    """Turn frames into a problem, refusing at the door what cannot be answered."""
-    if not isinstance(target, Target | Share):
-        raise InvalidInput(
-            "target",
-            expected="a target of elsewise.targets",
-            received=type(target).__name__,
-            fix="for example elsewise.targets.constant(1.0) or sample(scores)",
-        )
-    schema = Schema.infer(rows, background) if schema is None else schema
-    encoder = schema.encoder(rows)
-    if len(rows) < 2:
-        raise InvalidInput(
-            "rows",
-            expected="at least 2 rows",
-            received=len(rows),
-            fix="explain a population; for a single row use explanation.apply",
-        )
-    if not any(feature.free for feature in schema.features):
-        raise InvalidInput(
-            "schema",
-            expected="at least one feature that may move",
-            received="every feature is frozen",
-            fix="free one with schema.free(name)",
-        )
-    codes = encoder.encode(rows)
-    outputs = bind(model, encoder, probe=codes[:PROBES])
-    placed, precise = outputs.place(codes), outputs.precise(codes[:PROBES])
-    target = resolve(target, precise.values(placed))
-    if target.columns not in (None, outputs.columns):
-        raise InvalidInput(
-            "target",
-            expected=f"{outputs.columns} output column(s), as the model has",
-            received=f"{target.name}, which has {target.columns}",
-            fix="choose one output of the model, or give the target one value per column",
-        )
-    problem = Problem(
-        factual=placed,
-        schema=schema,
-        embedding=schema.embedding().like(placed),
-        outputs=outputs,
-        precise=precise,
-        target=target,
-        background=outputs.place(_sampled(encoder, background, codes, seed)),
-        obeys=encoder.obeys if schema.rules else None,
-        limits=limits,
-        seed=seed,
-    )
-    return problem, encoder
-
-
-def _sampled(
-    encoder: Encoder, background: pd.DataFrame | None, codes: np.ndarray, seed: int
-) -> np.ndarray:
-    """Codes of at most `DONOR_ROWS` background rows."""
-    size = len(codes if background is None else background)
-    rng = np.random.default_rng([seed, *b"background"])
-    chosen = np.sort(rng.choice(size, size=min(size, DONOR_ROWS), replace=False))
-    if background is None:
-        return codes[chosen]
-    rows = background.iloc[chosen]
-    return encoder.extend(rows).encode(rows)
 
 
 def _watch(

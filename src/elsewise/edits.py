@@ -17,7 +17,7 @@ import numpy as np
 
 from elsewise._arrays import Array, asarray_like, namespace, to_numpy
 from elsewise.features import Kind
-from elsewise.proposals import Aim, cross_squares
+from elsewise.proposals import Aim, cross_squares, on_grid
 
 if TYPE_CHECKING:
     from elsewise.features import Embedding, Schema
@@ -209,7 +209,7 @@ def apply_edits(
     """Return the edited rows (C, n, p), before they are made legal."""
     xp = namespace(codes)
     sources = edits.sources[:, None, :]
-    anchor = embedding.push(codes, aim.anchor - embedded)
+    anchor = on_grid(embedding, codes, embedding.push(codes, aim.anchor - embedded))
     donor = xp.take(edits.donors, _best_donors(edits, embedding, aim), axis=0)
     moved = xp.where(sources == Source.VALUE, edits.values[:, None, :], codes[None, :, :])
     moved = xp.where(sources == Source.SHIFT, codes + edits.values[:, None, :], moved)

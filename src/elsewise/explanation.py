@@ -13,7 +13,7 @@ import scipy.sparse
 from elsewise._arrays import to_numpy
 from elsewise.certificate import Certificate
 from elsewise.errors import InvalidInput, NotFeasible
-from elsewise.features import Encoder, Kind
+from elsewise.features import Encoder
 from elsewise.maps import Map, Rows, apply_map
 from elsewise.models import bind
 from elsewise.problem import Problem
@@ -23,12 +23,18 @@ from elsewise.targets import Constant, Derived, Sample
 from elsewise.transport import coupling, direction_blocks, project
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable, Mapping
+
     from matplotlib.axes import Axes
+
+    from elsewise.insight import Groups
 
 __all__ = ["Explanation", "Status"]
 
 PROBES = 32
-SUCCESS = frozenset({Outcome.CERTIFIED, Outcome.NOTHING_TO_DO, Outcome.CHOSEN})
+SUCCESS = frozenset(
+    {Outcome.CERTIFIED, Outcome.NOTHING_TO_DO, Outcome.CHOSEN, Outcome.MADE_ELSEWHERE}
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +101,7 @@ class Explanation:
     @property
     def history(self) -> pd.DataFrame:
         """One row per iteration: eta, distances, limits, objective, change."""
-        return pd.DataFrame(self.iterations).set_index("iteration")
+        return pd.DataFrame(self.iterations, columns=Iteration._fields).set_index("iteration")
 
     @property
     def ok(self) -> bool:
@@ -120,6 +126,15 @@ class Explanation:
                 received=type(rows).__name__,
                 fix="pass pandas.DataFrame(rows, columns=explanation.factual.columns)",
             )
+        if not self.map.steps and not np.array_equal(
+            to_numpy(self.rows.codes), to_numpy(self.problem.factual), equal_nan=True
+        ):
+            raise InvalidInput(
+                "rows",
+                expected="an explanation with a recorded map",
+                received="one made by a method that answers for its own rows only",
+                fix="use elsewise.explain, whose map works on new rows",
+            )
         encoder = self.encoder.extend(rows)
         plain = encoder.encode(rows)
         outputs = bind(self.model, encoder, probe=plain[:PROBES])
@@ -127,41 +142,42 @@ class Explanation:
             self.problem,
             outputs=outputs,
             precise=outputs.precise(plain[:PROBES]),
-            obeys=encoder.obeys if self.problem.obeys is not None else None,
+            # A loaded run has no rules to ask and keeps what refuses in their place.
+            obeys=encoder.obeys if encoder.schema.rules else self.problem.obeys,
         )
         codes = outputs.place(plain)
         moved = apply_map(problem, self.map, codes)
         return encoder.decode(moved.codes, index=rows.index)
 
     def changes(self) -> pd.DataFrame:
-        """What changed, feature by feature, largest share of the distance first.
+        """What changed, feature by feature; see `elsewise.insight.changes`."""
+        from elsewise import insight
 
-        Columns: share of rows moved; mean before, after; shift of the 10 %, 50 % and 90 %
-        quantiles; the feature's own distance (2-Wasserstein, in standard deviations times
-        weight) and its share of the squared distances. Frozen features are left out.
-        """
-        before, after = to_numpy(self.problem.factual), to_numpy(self.rows.codes)
-        embedding = self.problem.embedding
-        moved = after != before
-        moved &= ~(np.isnan(after) & np.isnan(before))
-        distances = _marginal_squares(
-            to_numpy(embedding.embed(self.problem.factual)),
-            to_numpy(embedding.embed(self.rows.codes)),
-        )
-        table = []
-        for j, feature in enumerate(self.problem.schema.features):
-            if not feature.free:
-                continue
-            own = [k for k, label in enumerate(embedding.labels) if label == feature.name]
-            entry: dict[str, Any] = {
-                "feature": feature.name,
-                "rows_moved": float(moved[:, j].mean()),
-                "squared": float(distances[own].sum()),
-            }
-            if feature.kind in (Kind.NUMBER, Kind.INTEGER):
-                entry |= _numeric_shift(before[:, j], after[:, j])
-            table.append(entry)
-        return _with_shares(table)
+        return insight.changes(self)
+
+    def flows(self) -> pd.DataFrame:
+        """Rows that changed category; see `elsewise.insight.flows`."""
+        from elsewise import insight
+
+        return insight.flows(self)
+
+    def groups(self, k: int = 4) -> Groups:
+        """At most k sub-populations that moved alike; see `elsewise.insight.groups`."""
+        from elsewise import insight
+
+        return insight.groups(self, k)
+
+    def surprises(self, expected: Mapping[Hashable, float]) -> pd.DataFrame:
+        """Groups that moved against an expected sign; see `elsewise.insight.surprises`."""
+        from elsewise import insight
+
+        return insight.surprises(self, expected)
+
+    def plausibility(self, background: pd.DataFrame | None = None) -> pd.DataFrame:
+        """Distances to real rows, before and after; see `elsewise.insight.plausibility`."""
+        from elsewise import insight
+
+        return insight.plausibility(self, background)
 
     def mu(self, directions: np.ndarray | None = None) -> scipy.sparse.csr_array:
         """Input plan between counterfactual and factual rows, averaged over directions.
@@ -209,10 +225,21 @@ class Explanation:
         return save(self, folder)
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw output quantiles, before, after and wanted."""
+        """Draw output quantiles, before, after and wanted; see `elsewise.plots` for the rest."""
         from elsewise import plots
 
         return plots.outputs(self, ax=ax)
+
+    def report(self, path: str | Path) -> Path:
+        """Write one self-contained HTML page; see `elsewise.report`."""
+        from elsewise import report
+
+        return report.write(self, path)
+
+    def _repr_html_(self) -> str:
+        from elsewise.report._notebook import explanation_html
+
+        return explanation_html(self)
 
     def __repr__(self) -> str:
         certificate = self.certificate
@@ -227,30 +254,3 @@ class Explanation:
         head, _, advice = str(self.status).partition(":")
         tail = f";{advice}" if advice else ""
         return f"<Explanation: {head} ({kind}): {', '.join(parts)}{tail}>"
-
-
-def _marginal_squares(before: np.ndarray, after: np.ndarray) -> np.ndarray:
-    """Squared 2-Wasserstein distance of each dimension, (d,)."""
-    gap = np.sort(after, axis=0) - np.sort(before, axis=0)
-    return np.asarray(np.mean(gap * gap, axis=0))
-
-
-def _numeric_shift(before: np.ndarray, after: np.ndarray) -> dict[str, float]:
-    here = ~np.isnan(before)
-    if not here.any():
-        return {}
-    old, new = before[here], after[here]
-    levels = (0.1, 0.5, 0.9)
-    shifts = np.quantile(new, levels) - np.quantile(old, levels)
-    names = ("shift_q10", "shift_q50", "shift_q90")
-    means = {"mean_before": float(old.mean()), "mean_after": float(new.mean())}
-    return means | dict(zip(names, shifts.tolist(), strict=True))
-
-
-def _with_shares(table: list[dict[str, Any]]) -> pd.DataFrame:
-    frame = pd.DataFrame(table)
-    total = float(frame["squared"].sum())
-    squared = frame.pop("squared")
-    frame["distance"] = np.sqrt(squared)
-    frame["share"] = squared / total if total > 0 else 0.0
-    return frame.set_index("feature").sort_values("share", ascending=False, kind="stable")

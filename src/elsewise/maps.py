@@ -24,6 +24,7 @@ from elsewise.proposals import (
     View,
     descent_step,
     input_costs,
+    on_grid,
     output_costs,
     row_costs,
     row_noise,
@@ -32,10 +33,6 @@ from elsewise.proposals import (
 from elsewise.transport import MonotoneMaps, project
 
 __all__ = ["Map", "Motion", "Rows", "Step", "aim_at", "apply_map", "move", "replay", "start"]
-
-
-GRID = 2.0**-33
-"""Moved numbers are multiples of this share of a standard deviation."""
 
 
 class Rows(NamedTuple):
@@ -95,8 +92,7 @@ def start(problem: Problem, motion: Motion, population: Population) -> Rows:
         return Rows(population.codes, population.outputs)
     noise = row_noise(population.codes, problem.seed, problem.embedding.size)
     shift = motion.noise * asarray_like(noise, population.embedded)
-    stepped = _stepped(problem, population.codes, [shift])
-    moved = _legal(problem, population, population.codes, stepped)[0, ...]
+    moved = _legal(population, _stepped(problem, population.codes, [shift]))[0, ...]
     return Rows(moved, problem.precise.values(moved))
 
 
@@ -162,8 +158,7 @@ def _descend(
     """The paper's step: along the negative gradient, whatever it leads to."""
     xp = namespace(rows.codes)
     downhill = descent_step(aim, _view(problem, rows, embedded), motion.tau)
-    codes = _legal(problem, population, rows.codes, _stepped(problem, rows.codes, [downhill]))
-    codes = codes[0, ...]
+    codes = _legal(population, _stepped(problem, rows.codes, [downhill]))[0, ...]
     moved = Rows(codes, problem.precise.values(codes))
     before = row_costs(aim, embedded, rows.outputs)
     after = row_costs(aim, problem.embedding.embed(codes), moved.outputs)
@@ -189,7 +184,7 @@ def _offers(
             moved = xp.astype(embedded != population.embedded, embedded.dtype)
             steps = [moved * one for one in steps]
         offers.append(_stepped(problem, rows.codes, steps))
-    return _legal(problem, population, rows.codes, xp.concat(offers))
+    return _legal(population, xp.concat(offers))
 
 
 def _keep_best(
@@ -262,20 +257,14 @@ def _stepped(problem: Problem, codes: Array, steps: list[Array]) -> Array:
     xp = namespace(codes)
     shape = (len(steps), *codes.shape)
     repeated = xp.reshape(xp.broadcast_to(codes, shape), (-1, codes.shape[1]))
-    return xp.reshape(problem.embedding.push(repeated, xp.concat(steps)), shape)
+    moved = problem.embedding.push(repeated, xp.concat(steps))
+    return xp.reshape(on_grid(problem.embedding, repeated, moved), shape)
 
 
-def _legal(problem: Problem, population: Population, codes: Array, moved: Array) -> Array:
-    """Make proposals (C, n, p) legal; pinned rows stay.
-
-    Moved numbers are rounded to a fine grid, so that the last bits of a matrix product, which
-    depend on the batch, die out instead of growing from step to step.
-    """
+def _legal(population: Population, moved: Array) -> Array:
+    """Make proposals (C, n, p) legal; pinned rows stay."""
     xp = namespace(moved)
-    grid = problem.embedding.reach * GRID
-    ticks = xp.where(grid > 0, grid, xp.ones_like(grid))
-    rounded = xp.where((moved != codes) & (grid > 0), xp.round(moved / ticks) * ticks, moved)
-    legal = population.legal.legalize(rounded)
+    legal = population.legal.legalize(moved)
     return xp.where(population.pinned[:, None], population.codes, legal)
 
 

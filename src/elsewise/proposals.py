@@ -17,6 +17,7 @@ import numpy as np
 from elsewise._arrays import Array, namespace, to_numpy
 
 if TYPE_CHECKING:
+    from elsewise.features import Embedding
     from elsewise.problem import Problem
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "half_gradient",
     "input_costs",
     "link_steps",
+    "on_grid",
     "output_costs",
     "row_costs",
     "row_noise",
@@ -35,6 +37,8 @@ __all__ = [
 
 STEP_LENGTHS = (1.0, 0.5, 0.25)
 LINK_FRACTIONS = (0.25, 0.5, 0.75, 1.0)
+GRID = 2.0**-33
+"""Numbers moved by a step are multiples of this share of a standard deviation."""
 LINK_MARGIN = 1e-3
 """Probabilities are kept this far from 0 and 1 before their logit is taken."""
 
@@ -151,6 +155,18 @@ def cross_squares(rows: Array, others: Array) -> Array:
     xp = namespace(rows, others)
     product = xp.matmul(rows, xp.matrix_transpose(others))
     return xp.sum(others * others, axis=-1)[None, :] - 2.0 * product
+
+
+def on_grid(embedding: Embedding, codes: Array, moved: Array) -> Array:
+    """Round numbers that a step has moved to a fine grid.
+
+    The last bits of a matrix product depend on the batch a row comes in; rounding lets them die
+    out instead of growing from step to step.
+    """
+    xp = namespace(codes)
+    grid = embedding.reach * GRID
+    ticks = xp.where(grid > 0, grid, xp.ones_like(grid))
+    return xp.where((moved != codes) & (grid > 0), xp.round(moved / ticks) * ticks, moved)
 
 
 def smooth_steps(problem: Problem, aim: Aim, view: View) -> list[Array]:

@@ -61,6 +61,7 @@ class Outcome(StrEnum):
     CERTIFIED = "certified"
     NOTHING_TO_DO = "nothing to do: the factual population already meets the limits"
     CHOSEN = "no limits given: chosen at the knee of the frontier; give limits to certify a bound"
+    MADE_ELSEWHERE = "made by another method: its distances are described, not searched for"
     NOT_FEASIBLE = "not feasible: loosen the binding limit to what is reachable, or free features"
     NOT_CERTIFIED = "not certified: unseen rows miss the limits; give more rows or looser limits"
     NOTHING_MOVES = "nothing could move: free features or widen ranges"

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from elsewise import posing
 from elsewise._arrays import to_numpy
 from elsewise.certificate import Kind as CertificateKind
 from elsewise.certificate import certify
@@ -17,7 +18,6 @@ from elsewise.errors import InvalidInput
 from elsewise.explanation import Explanation, Status
 from elsewise.features import Encoder, Kind, Legal, Schema
 from elsewise.maps import Map, Motion, Rows
-from elsewise.models import bind
 from elsewise.problem import Limits, Problem, populate
 from elsewise.search import Outcome
 from elsewise.solver import Settings
@@ -154,36 +154,14 @@ def pose(
     seed: int,
 ) -> Question:
     """Turn frames into codes, as `elsewise.explain` does."""
-    schema = Schema.infer(rows, background) if schema is None else schema
-    fields = fields_of(schema)
-    if not any(field.free for field in fields):
-        raise InvalidInput(
-            "schema",
-            expected="at least one feature that may move",
-            received="every feature is frozen",
-            fix="free one with schema.free(name)",
-        )
-    encoder = schema.encoder(rows)
-    codes = encoder.encode(rows)
+    wanted = constant(1.0) if target is None else target
+    problem, encoder = posing.pose(
+        model, rows, wanted, schema, background, limits or Limits(), seed
+    )
+    schema, codes = problem.schema, to_numpy(problem.factual)
     everything = codes
     if background is not None:
         everything = encoder.extend(background).encode(background)
-    outputs = bind(model, encoder, probe=codes[:PROBES])
-    placed = outputs.place(codes)
-    rng = np.random.default_rng([seed, *b"background"])
-    kept = rng.permutation(len(everything))[:BACKGROUND_ROWS]
-    problem = Problem(
-        factual=placed,
-        schema=schema,
-        embedding=schema.embedding().like(placed),
-        outputs=outputs,
-        precise=outputs.precise(codes[:PROBES]),
-        target=constant(1.0) if target is None else target,
-        background=outputs.place(everything[np.sort(kept)]),
-        obeys=encoder.obeys if schema.rules else None,
-        limits=limits or Limits(),
-        seed=seed,
-    )
     broken = None if problem.obeys is None else ~problem.obeys(codes)
     return Question(
         problem=problem,
@@ -192,7 +170,7 @@ def pose(
         index=rows.index,
         codes=codes,
         background=everything,
-        fields=fields,
+        fields=fields_of(schema),
         legal=schema.legal(codes, broken=broken),
         threshold=threshold,
     )
@@ -214,7 +192,7 @@ def answer(
     population = populate(problem, problem.factual)
     settings = Settings()
     certificate = certify(problem, population, rows, settings.draws, CertificateKind.IN_SAMPLE)
-    outcome = Outcome.CHOSEN
+    outcome = Outcome.MADE_ELSEWHERE
     if problem.limits.inputs is not None or problem.limits.outputs is not None:
         outcome = Outcome.CERTIFIED if certificate.met else Outcome.NOT_FEASIBLE
     return {

@@ -113,7 +113,7 @@ def bootstrap_distances(comparison: Comparison, draws: int, rng: np.random.Gener
                 counts = _counts(m, size, fixed_rng)
             gap = moved - _resample(comparison.fixed, counts)[..., at_fixed]
         squares.append(np.mean((gap * gap) @ pieces.weights + spread, axis=-1))
-    return np.sqrt(np.concatenate(squares))
+    return np.asarray(np.sqrt(np.concatenate(squares)))
 
 
 def _counts(n: int, draws: int, rng: np.random.Generator) -> np.ndarray:
