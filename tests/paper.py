@@ -59,15 +59,31 @@ def heloc() -> Experiment:
 
 @cache
 def _heloc(folder: Path) -> Experiment:
+    table, labels = _heloc_table(folder)
+    positions = json.loads((folder / "heloc" / "explain_test_indices.json").read_text())
+    return _experiment("heloc", table, labels, np.asarray(positions), epochs=300)
+
+
+def _heloc_table(folder: Path) -> tuple[pd.DataFrame, pd.Series]:
+    """Return the 9871 usable rows, medians for missing cells, and the labels."""
     table = pd.read_csv(folder / "heloc" / "heloc_dataset_v1.csv")
     labels = (table.pop("RiskPerformance") == "Good").astype(np.int64)
     # Negative values are codes for "no information"; rows that hold nothing else are dropped.
     table = table.astype(np.float64).where(table >= 0)
     known = table.notna().any(axis=1)
     table, labels = table[known].reset_index(drop=True), labels[known].reset_index(drop=True)
-    table = table.fillna(table.median())
+    return table.fillna(table.median()), labels
+
+
+def heloc_integers() -> tuple[pd.DataFrame, pd.Series, pd.DataFrame, pd.DataFrame]:
+    """Return HELOC as whole numbers: training rows, labels, test rows, the 100 explained rows."""
+    folder = data_folder()
+    table, labels = _heloc_table(folder)
+    table = table.round()
+    size = int(0.8 * len(table))
     positions = json.loads((folder / "heloc" / "explain_test_indices.json").read_text())
-    return _experiment("heloc", table, labels, np.asarray(positions), epochs=300)
+    test = table[size:]
+    return table[:size], labels[:size], test, test.iloc[positions]
 
 
 def german_credit() -> Experiment:

@@ -150,8 +150,10 @@ def _sides(problem: Problem, settings: Settings) -> tuple[_Side | None, _Side | 
         return certify_inputs(problem, state.setup.population, state.rows, draws)
 
     def outputs(state: State, draws: int) -> Evidence:
-        own = Rows(state.rows.codes, problem.outputs.values(state.rows.codes))
-        return certify_outputs(problem, state.setup.population, own, draws)
+        rows = state.rows
+        if problem.precise is not problem.outputs:
+            rows = Rows(rows.codes, problem.outputs.values(rows.codes))
+        return certify_outputs(problem, state.setup.population, rows, draws)
 
     # Neither the optimizer's directions nor the certificate's: both keep their innocence.
     kept = direction_blocks(problem.embedding.size, problem.generator("selection"))

@@ -21,7 +21,8 @@ from elsewise.insight import changes as changes_of
 from elsewise.plots._style import amount
 from elsewise.report import _words
 from elsewise.report._numbers import drift, summary
-from elsewise.report._page import Section, Table, figure, sections
+from elsewise.report._page import sections
+from elsewise.report._parts import Section, Table, figure
 from elsewise.report._templates import environment, read
 from elsewise.report._words import headline, verdict
 

@@ -1,13 +1,12 @@
-"""The parts of a page: sections of pictures and tables, made from an explanation."""
+"""The sections of a report, made from an explanation."""
 
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -25,13 +24,14 @@ from elsewise.report._numbers import (
     output_table,
     rank_correlation,
 )
+from elsewise.report._parts import Section, Table, cell_text, figure, frame_table
 from elsewise.report._words import change_words, level, one_line, percent
 from elsewise.targets import Constant, Derived
 
 if TYPE_CHECKING:
     from elsewise.explanation import Explanation
 
-__all__ = ["Figure", "Section", "Table", "figure", "frame_table", "sections"]
+__all__ = ["sections"]
 
 MOST_PANELS = 12
 MOST_FLOWS = 4
@@ -43,39 +43,6 @@ KNOWN_TABLES = {
 }
 PACKAGES = ("elsewise", "numpy", "scipy", "pandas", "scikit-learn", "matplotlib")
 PSI_READING = "PSI is often read so: under 0.1 stable, up to 0.25 some shift, above a large one."
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Figure:
-    """One picture."""
-
-    svg: str
-    caption: str
-    small: bool = False
-    """Whether it stands in a row of several."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
-    """One table; cells are texts, the first of a row names it."""
-
-    caption: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Section:
-    """A part of the page under its own heading."""
-
-    anchor: str
-    title: str
-    text: tuple[str, ...] = ()
-    figures: tuple[Figure, ...] = ()
-    tables: tuple[Table, ...] = ()
-    code: str = ""
-    beside: bool = False
-    """Whether its one figure and its one table stand side by side."""
 
 
 def sections(
@@ -100,45 +67,6 @@ def sections(
         _origin(explanation, command),
     ]
     return [section for section in made if section is not None]
-
-
-def figure(
-    draw: Callable[..., Any],
-    name: str,
-    caption: str,
-    description: str,
-    size: tuple[float, float] = (4.7, 3.1),
-    *,
-    small: bool = False,
-    panels: int | None = None,
-) -> Figure:
-    """Draw a picture for the page."""
-    svg = plots.to_svg(
-        draw, name=name, title=caption, description=description, size=size, panels=panels
-    )
-    return Figure(svg=svg, caption=caption, small=small)
-
-
-def frame_table(frame: pd.DataFrame, caption: str) -> Table:
-    """Return any frame as a table of texts, its index first."""
-    flat = frame.reset_index() if frame.index.name or frame.index.nlevels > 1 else frame
-    return Table(
-        caption=caption,
-        columns=tuple(str(name).replace("_", " ") for name in flat.columns),
-        rows=tuple(tuple(map(_cell, row)) for row in flat.itertuples(index=False, name=None)),
-    )
-
-
-def _cell(value: object) -> str:
-    if value is None or value is pd.NA or (isinstance(value, float) and np.isnan(value)):
-        return "–"
-    if isinstance(value, bool | np.bool_):
-        return "yes" if value else "no"
-    if isinstance(value, int | np.integer):
-        return f"{int(value):,}"
-    if isinstance(value, float | np.floating):
-        return amount(float(value))
-    return str(value)
 
 
 def _outputs(explanation: Explanation, output: str) -> Section:
@@ -397,7 +325,7 @@ def _level_target(explanation: Explanation) -> bool:
 
 def _drift(explanation: Explanation) -> Section:
     table = drift(explanation)
-    rows = tuple((str(name), amount(r["psi"]), _cell(r["ks"])) for name, r in table.iterrows())
+    rows = tuple((str(name), amount(r["psi"]), cell_text(r["ks"])) for name, r in table.iterrows())
     return Section(
         anchor="drift",
         title="How large the shift is by usual measures",
@@ -413,10 +341,11 @@ def _drift(explanation: Explanation) -> Section:
 
 
 def _search(explanation: Explanation) -> Section:
+    status = str(explanation.status)
     return Section(
         anchor="search",
         title="How it was found",
-        text=(f"{len(explanation.iterations) - 1} iterations. {explanation.status}.",),
+        text=(f"{len(explanation.iterations) - 1} iterations, and then: {status}.",),
         figures=(
             figure(
                 partial(plots.convergence, explanation),
@@ -449,7 +378,7 @@ def _single_rows(explanation: Explanation, rows: int) -> Section | None:
 
 
 def _arrow(before: object, after: object) -> str:
-    old, new = _cell(before), _cell(after)
+    old, new = cell_text(before), cell_text(after)
     return old if old == new else f"{old} → {new}"
 
 
