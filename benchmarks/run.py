@@ -72,8 +72,9 @@ def best(run: Callable[[], object], times: int) -> float:
 
 def heloc_networks() -> Iterator[Line]:
     """The paper's three torch models on HELOC, relaxed rows."""
-    import paper
     import torch
+
+    import paper
 
     torch.set_num_threads(1)
     wanted = {"DNN": "0.98 / 0.10", "RBFNet": "0.96 / 0.16", "SVM": "1.00 / 0.20"}
@@ -85,9 +86,10 @@ def heloc_networks() -> Iterator[Line]:
 
 def heloc_trees() -> Iterator[Line]:
     """Gradient-boosted trees on HELOC, whole numbers only."""
-    import paper
     from lightgbm import LGBMClassifier
     from sklearn.ensemble import HistGradientBoostingClassifier
+
+    import paper
 
     train, labels, test, explained = paper.heloc_integers()
     models = {

@@ -210,3 +210,21 @@ def test_row_noise_is_normal_and_follows_the_row(seed: int, columns: int, size: 
     assert abs(noise.std() - 1) < 5 / np.sqrt(noise.size)
     assert row_noise(rows[::-1], seed, size)[::-1].tobytes() == noise.tobytes()
     assert not np.array_equal(row_noise(rows, seed + 1, size), noise)
+
+
+def test_rows_are_moved_in_blocks_with_the_same_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bounded memory: many small blocks give what one large block gives."""
+    from elsewise import maps
+
+    rng = np.random.default_rng(3)
+    rows = pd.DataFrame(rng.normal(size=(60, 3)), columns=list("abc")).assign(
+        k=rng.integers(0, 4, 60)
+    )
+    model = ew.models.function(lambda frame: np.tanh(frame["a"] - frame["b"]) + 0.2 * frame["k"])
+    explanation = ew.explain(
+        model, rows, target=ew.targets.shift(0.4), limits=ew.Limits(outputs=0.2), seed=0
+    )
+    monkeypatch.setattr(maps, "BLOCK_CELLS", 300)
+    pd.testing.assert_frame_equal(
+        explanation.apply(rows), explanation.counterfactual, rtol=0, atol=1e-9
+    )

@@ -20,6 +20,7 @@ from elsewise._arrays import Array, asarray_like, namespace
 from elsewise.edits import Edits, apply_edits
 from elsewise.problem import Population, Problem, populate
 from elsewise.proposals import (
+    SMOOTH_OFFERS,
     Aim,
     View,
     descent_step,
@@ -33,6 +34,10 @@ from elsewise.proposals import (
 from elsewise.transport import MonotoneMaps, project
 
 __all__ = ["Map", "Motion", "Rows", "Step", "aim_at", "apply_map", "move", "replay", "start"]
+
+
+BLOCK_CELLS = 1 << 24
+"""Cells of proposals handled at once: rows are moved in blocks of at most this size."""
 
 
 class Rows(NamedTuple):
@@ -139,7 +144,43 @@ def move(
     rows: Rows,
     embedded: Array,
 ) -> Moved:
-    """Lines 8 and 9 of Algorithm 1: every row takes its step."""
+    """Lines 8 and 9 of Algorithm 1: every row takes its step, a bounded number at a time."""
+    n, p = rows.codes.shape
+    offers = len(SMOOTH_OFFERS) + (0 if step.edits is None else step.edits.sources.shape[0])
+    size = max(1, BLOCK_CELLS // (offers * p))
+    if n <= size:
+        return _move(problem, motion, population, step, rows, embedded)
+    xp = namespace(rows.codes)
+    blocks = [slice(first, min(first + size, n)) for first in range(0, n, size)]
+    parts = [
+        _move(
+            problem,
+            motion,
+            population.block(block),
+            step,
+            Rows(rows.codes[block, ...], rows.outputs[block, ...]),
+            embedded[block, ...],
+        )
+        for block in blocks
+    ]
+    return Moved(
+        Rows(
+            xp.concat([part.rows.codes for part in parts]),
+            xp.concat([part.rows.outputs for part in parts]),
+        ),
+        xp.concat([part.taken for part in parts]),
+        xp.concat([part.costs for part in parts], axis=1),
+    )
+
+
+def _move(
+    problem: Problem,
+    motion: Motion,
+    population: Population,
+    step: Step,
+    rows: Rows,
+    embedded: Array,
+) -> Moved:
     aim = aim_at(step, motion, population, embedded, rows.outputs)
     if motion.gradient:
         return _descend(problem, motion, population, aim, rows, embedded)

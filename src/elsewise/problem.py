@@ -127,6 +127,18 @@ class Population:
     pinned: Array
     """Boolean array (n,): rows that stay: already as wanted, or breaking a rule or range."""
 
+    def block(self, rows: slice) -> Population:
+        """Some of the rows, one after the other."""
+        index = asarray_like(np.arange(rows.start, rows.stop), self.codes)
+        return Population(
+            codes=self.codes[rows, ...],
+            embedded=self.embedded[rows, ...],
+            outputs=self.outputs[rows, ...],
+            legal=self.legal.take(index),
+            wanted=None if self.wanted is None else self.wanted[rows, ...],
+            pinned=self.pinned[rows],
+        )
+
 
 def populate(problem: Problem, codes: Array) -> Population:
     """Look at rows before they move."""

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from elsewise.problem import Problem
 
 __all__ = [
+    "SMOOTH_OFFERS",
     "Aim",
     "View",
     "cross_squares",
@@ -37,6 +38,8 @@ __all__ = [
 
 STEP_LENGTHS = (1.0, 0.5, 0.25)
 LINK_FRACTIONS = (0.25, 0.5, 0.75, 1.0)
+SMOOTH_OFFERS = (*STEP_LENGTHS, *LINK_FRACTIONS)
+"""At most this many proposals come from a model's slope."""
 GRID = 2.0**-33
 """Numbers moved by a step are multiples of this share of a standard deviation."""
 LINK_MARGIN = 1e-3
