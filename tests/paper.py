@@ -86,6 +86,51 @@ def heloc_integers() -> tuple[pd.DataFrame, pd.Series, pd.DataFrame, pd.DataFram
     return table[:size], labels[:size], test, test.iloc[positions]
 
 
+def compas_problem(
+    model_name: str, seed: int = 0
+) -> tuple[nn.Module, Callable[[torch.Tensor], torch.Tensor], pd.DataFrame, pd.DataFrame]:
+    """Return a trained model, its scaling, the training frame and the rows predicted 0.
+
+    The frame has the model's 15 columns: one-hot sex, age, race and charge degree as 0 / 1, and two
+    counts as they are; the scaling standardizes the counts.
+    """
+    table, labels, positions = _compas_table(data_folder())
+    size = int(0.8 * len(table))
+    train, test = table[:size], table[size:]
+    center = torch.tensor([0.0 if set(train[c]) <= {0, 1} else train[c].mean() for c in train])
+    scale = torch.tensor([1.0 if set(train[c]) <= {0, 1} else train[c].std() for c in train])
+
+    def prepare(codes: torch.Tensor) -> torch.Tensor:
+        return (codes - center.to(codes.dtype)) / scale.to(codes.dtype)
+
+    inputs = prepare(as_tensor(train))
+    model = _fitted(model_name, inputs, labels[:size], epochs=300, seed=seed)
+    rows = test.iloc[positions]
+    with torch.no_grad():
+        refused = model(prepare(as_tensor(rows))).reshape(-1).numpy() < 0.5
+    return model, prepare, train, rows[refused]
+
+
+COMPAS_GROUPS = ("sex", "age_cat", "race", "c_charge_degree")
+
+
+@cache
+def _compas_table(folder: Path) -> tuple[pd.DataFrame, pd.Series, list[int]]:
+    table = pd.read_csv(folder / "compas" / "compas-scores-two-years.csv")
+    table = table[
+        (table["days_b_screening_arrest"].abs() <= 30)
+        & (table["is_recid"] != -1)
+        & (table["c_charge_degree"] != "O")
+        & table["score_text"].notna()
+    ].reset_index(drop=True)
+    jailed = pd.to_datetime(table["c_jail_out"]) - pd.to_datetime(table["c_jail_in"])
+    frame = pd.get_dummies(table[list(COMPAS_GROUPS)], dtype=np.int64).assign(
+        priors_count=table["priors_count"], time_served=jailed.dt.days.clip(lower=0)
+    )
+    positions = json.loads((folder / "compas" / "explain_test_indices.json").read_text())
+    return frame, 1 - table["two_year_recid"], positions
+
+
 def german_credit() -> Experiment:
     """Return German Credit: 9 attributes, label-encoded; 800 training and 200 test rows."""
     return _german_credit()
@@ -201,9 +246,15 @@ _TRAINED: dict[tuple[str, str, int], nn.Module] = {}
 
 
 def _train(experiment: Experiment, model_name: str, seed: int) -> nn.Module:
-    """Minimize the squared error on 0/1 labels with full-batch Adam, learning rate 0.01."""
     x = as_tensor(experiment.train)
-    y = torch.tensor(experiment.train_labels.to_numpy(), dtype=torch.float32)[:, None]
+    return _fitted(model_name, x, experiment.train_labels, epochs=experiment.epochs, seed=seed)
+
+
+def _fitted(
+    model_name: str, x: torch.Tensor, labels: pd.Series, *, epochs: int, seed: int
+) -> nn.Module:
+    """Minimize the squared error on 0/1 labels with full-batch Adam, learning rate 0.01."""
+    y = torch.tensor(labels.to_numpy(), dtype=torch.float32)[:, None]
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -211,7 +262,7 @@ def _train(experiment: Experiment, model_name: str, seed: int) -> nn.Module:
             torch.manual_seed(seed)
             model = _BUILD[model_name](x.shape[1])
         optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
-        for _ in range(experiment.epochs):
+        for _ in range(epochs):
             optimizer.zero_grad()
             nn.functional.mse_loss(model(x), y).backward()
             optimizer.step()

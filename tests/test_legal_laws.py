@@ -124,7 +124,7 @@ def rules_for(frame: pd.DataFrame) -> list[tuple[str, Callable[[pd.DataFrame], o
         rules.append(("ordered", lambda rows: rows[one].fillna(0) <= rows[two].fillna(0) + 1))
     if "flag" in frame and amounts:
         rules.append(("either", lambda rows: rows["flag"] | (rows[first] > middle).fillna(False)))
-    return rules
+    return [(name, rule) for name, rule in rules if np.any(rule(frame))]
 
 
 @st.composite
