@@ -238,15 +238,18 @@ def _one(
             probes, climbing = {}, False
         probes[weight] = probe
         weight = _next_weight(probes, aim)
-        chosen = _best(tried, aim)
-        if weight is None and chosen is not None and not side.met(chosen.state):
-            # All draws say a little more than a few: aim below what failed.
-            aim = (1.0 - 0.2 * TOLERANCE) * chosen.limit
-            weight = _next_weight(probes, aim)
-    chosen = _best(tried, aim)
-    if chosen is None or not side.met(chosen.state):
+        best = _best(tried, aim)
+        if weight is None and best is not None:
+            evidence = side.certified(best.state, side.draws)
+            if not evidence.met:
+                # All draws say a little more than a few: aim lower by that ratio.
+                ratio = min(1.0, side.bound / evidence.upper_limit)
+                aim = (1.0 - 0.2 * TOLERANCE) * ratio * best.limit
+                weight = _next_weight(probes, aim)
+    chosen = _cheapest(tried, side)
+    if chosen is None:
         return _not_met(first, [probe.state for probe in tried], side, deadline)
-    state = yield from _polished(problem, settings, chosen.state, side, deadline)
+    state = yield from _polished(problem, settings, chosen, side, deadline)
     if time.perf_counter() >= deadline:
         return Solution(state, Outcome.OUT_OF_TIME)
     return Solution(state, _moved(state))
@@ -321,6 +324,13 @@ def _best(tried: list[_Probe], aim: float) -> _Probe | None:
     """The probe that meets the aim with the smallest distance on the other side."""
     met = [probe for probe in tried if probe.limit <= aim]
     return min(met, key=lambda probe: probe.other, default=None)
+
+
+def _cheapest(tried: list[_Probe], side: _Side) -> State | None:
+    """The state with the smallest distance on the other side whose certificate is in order."""
+    hopeful = [probe for probe in tried if probe.limit <= LOOSE * side.bound]
+    in_order = sorted(hopeful, key=lambda probe: probe.other)
+    return next((probe.state for probe in in_order if side.met(probe.state)), None)
 
 
 def _next_weight(probes: dict[float, _Probe], aim: float) -> float | None:
