@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip install -q --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench lint types format clean
+.PHONY: help demo test browser bench lint types format clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' Makefile
@@ -17,6 +17,10 @@ demo: $(VENV)/.core  ## explain a model on the built-in dataset (light core, no 
 
 test: $(VENV)/.test  ## run the tests and doctests
 	$(BIN)/python -m pytest
+
+browser:  ## install Debian's Chromium, which the report is tested in (needs root)
+	@command -v chromium > /dev/null || (apt-get update -q && \
+		apt-get install -y -q --no-install-recommends chromium chromium-driver)
 
 bench: $(VENV)/.test  ## run the benchmarks
 	$(BIN)/python benchmarks/run.py

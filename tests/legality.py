@@ -61,6 +61,8 @@ def assert_feature_legal(feature: Feature, before: pd.Series, after: pd.Series) 
     lower, upper = feature.declared or (-np.inf, np.inf)
     lower = np.where(np.isfinite(lower), lower, np.fmin(feature.observed[0], old))
     upper = np.where(np.isfinite(upper), upper, np.fmax(feature.observed[1], old))
+    if before.dtype == np.float32:  # as a comparison with the column itself would read them
+        lower, upper = np.float32(lower), np.float32(upper)
     assert ((new >= lower) & (new <= upper)).all(), feature.name
     assert (feature.direction * (new - old) >= 0).all(), feature.name
     if feature.allowed is not None:

@@ -54,7 +54,9 @@ LEVELS = {
 FROM_ANYWHERE = {"errors", "_arrays"}
 
 # Methods that reach up, each a one-line delegate with its import inside the function.
-DELEGATES = {("explanation", part) for part in ("insight", "plots", "report", "saving")}
+DELEGATES = {("explanation", part) for part in ("insight", "plots", "report", "saving")} | {
+    ("certificate", "report")
+}
 
 MAY_PRINT = {"cli", "demo"}
 # Frameworks and the only part that may import them, types aside; torch only inside functions.

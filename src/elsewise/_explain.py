@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -47,6 +47,7 @@ def explain(
     seed: int = 0,
     settings: Settings | None = None,
     progress: bool | None = None,
+    stop: Callable[[], bool] | None = None,
 ) -> Explanation:
     """Find what would have to be different about a population for the model's outputs to change.
 
@@ -74,6 +75,8 @@ def explain(
         How the search is run; see `Settings`.
     progress
         Show a progress bar; by default only on a terminal.
+    stop
+        Asked at every iteration; where it is true, the best so far is returned.
 
     Examples
     --------
@@ -97,7 +100,7 @@ def explain(
     kind = _kind(certify, len(rows) if isinstance(rows, pd.DataFrame) else 0)
     problem, encoder = pose(model, rows, target, schema, background, limits, seed)
     fit = _held_out if kind is Kind.HELD_OUT else _in_sample
-    answer = fit(problem, encoder, settings, progress)
+    answer = fit(problem, encoder, settings, _Watch(progress, stop))
     return Explanation(
         problem=problem,
         model=model,
@@ -120,6 +123,13 @@ def _notices(problem: Problem, encoder: Encoder) -> tuple[str, ...]:
     return (*encoder.schema.notices, *([stay] if broken else []))
 
 
+class _Watch(NamedTuple):
+    """How the search is watched."""
+
+    progress: bool | None
+    stop: Callable[[], bool] | None
+
+
 class _Answer(NamedTuple):
     """What a fit gives back, whichever rows it was certified on."""
 
@@ -130,11 +140,9 @@ class _Answer(NamedTuple):
     records: list[Iteration]
 
 
-def _in_sample(
-    problem: Problem, encoder: Encoder, settings: Settings, progress: bool | None
-) -> _Answer:
+def _in_sample(problem: Problem, encoder: Encoder, settings: Settings, watch: _Watch) -> _Answer:
     """Fit and certify on all rows, as the paper does: descriptive."""
-    solution, records = _watch(iterate(problem, settings), progress)
+    solution, records = _watched(iterate(problem, settings, watch.stop), watch.progress)
     state = solution.state
     rows = _returned(problem, encoder, state.rows.codes)
     population = state.setup.population
@@ -149,9 +157,7 @@ def _in_sample(
     )
 
 
-def _held_out(
-    problem: Problem, encoder: Encoder, settings: Settings, progress: bool | None
-) -> _Answer:
+def _held_out(problem: Problem, encoder: Encoder, settings: Settings, watch: _Watch) -> _Answer:
     """Fit and choose on one half, apply the map once to the other, certify there."""
     rng = problem.generator("split")
     size = problem.factual.shape[0]
@@ -159,7 +165,7 @@ def _held_out(
     seen, unseen = np.sort(order[: size // 2]), np.sort(order[size // 2 :])
     targets = _halves(problem.target, rng)
     fitted = _restricted(problem, seen, targets[0])
-    solution, records = _fitted(fitted, settings, progress)
+    solution, records = _fitted(fitted, settings, watch)
     recorded = solution.state.map()
     rows = _returned(problem, encoder, apply_map(problem, recorded, problem.factual).codes)
     tested = _restricted(problem, unseen, targets[1])
@@ -176,7 +182,7 @@ def _held_out(
 
 
 def _fitted(
-    problem: Problem, settings: Settings, progress: bool | None
+    problem: Problem, settings: Settings, watch: _Watch
 ) -> tuple[Solution, list[Iteration]]:
     """Fit with limits a little tighter than asked for, to leave room for rows not seen yet."""
     limits = problem.limits
@@ -188,10 +194,10 @@ def _fitted(
             outputs=None if limits.outputs is None else limits.outputs / MARGIN,
         ),
     )
-    solution, records = _watch(iterate(tight, settings), progress)
+    solution, records = _watched(iterate(tight, settings, watch.stop), watch.progress)
     if solution.outcome is not Outcome.NOT_FEASIBLE:
         return solution, records
-    return _watch(iterate(problem, settings), progress)
+    return _watched(iterate(problem, settings, watch.stop), watch.progress)
 
 
 def _held_out_status(solution: Solution, certificate: Certificate) -> Status:
@@ -241,7 +247,7 @@ def _returned(problem: Problem, encoder: Encoder, codes: Array) -> Rows:
     return Rows(exact, problem.outputs.values(exact))
 
 
-def _watch(
+def _watched(
     search: Generator[State, None, Solution], progress: bool | None
 ) -> tuple[Solution, list[Iteration]]:
     """Run the search with a progress bar; keep each iteration's record."""

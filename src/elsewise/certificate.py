@@ -82,6 +82,11 @@ class Certificate:
         first, second = self.inputs.probability, self.outputs.probability
         return None if first is None or second is None else max(0.0, first + second - 1.0)
 
+    def _repr_html_(self) -> str:
+        from elsewise.report._notebook import certificate_html
+
+        return certificate_html(self)
+
     def __str__(self) -> str:
         lines = [f"Certificate ({self.kind}, {self.confidence:.0%} jointly, {self.rows} rows)"]
         for name, side in (("inputs", self.inputs), ("outputs", self.outputs)):

@@ -25,8 +25,6 @@ from elsewise.transport import coupling, direction_blocks, project
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
 
-    from matplotlib.axes import Axes
-
     from elsewise.insight import Groups
 
 __all__ = ["Explanation", "Status"]
@@ -224,17 +222,17 @@ class Explanation:
 
         return save(self, folder)
 
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw output quantiles, before, after and wanted; see `elsewise.plots` for the rest."""
+    def plot(self) -> np.ndarray:
+        """Draw the paper's panel, an array of Axes; `elsewise.plots` has every picture."""
         from elsewise import plots
 
-        return plots.outputs(self, ax=ax)
+        return plots.panel(self)
 
-    def report(self, path: str | Path) -> Path:
-        """Write one self-contained HTML page; see `elsewise.report`."""
+    def report(self, path: str | Path, **options: Any) -> Path:
+        """Write one self-contained HTML page; options as in `elsewise.report.render`."""
         from elsewise import report
 
-        return report.write(self, path)
+        return report.write(self, path, **options)
 
     def _repr_html_(self) -> str:
         from elsewise.report._notebook import explanation_html

@@ -24,6 +24,8 @@ from elsewise.solver import Fixed, Settings, State, init, run
 from elsewise.transport import direction_blocks
 
 T = TypeVar("T")
+Late = Callable[[], bool]
+"""Whether the search has to end with what it has."""
 
 __all__ = ["Outcome", "Solution", "iterate", "knee", "solve", "sweep"]
 
@@ -117,27 +119,38 @@ class _Probe(NamedTuple):
     other: float
 
 
-def iterate(problem: Problem, settings: Settings | None = None) -> Generator[State, None, Solution]:
+def iterate(
+    problem: Problem,
+    settings: Settings | None = None,
+    stop: Callable[[], bool] | None = None,
+) -> Generator[State, None, Solution]:
     """Yield every iterate of the search; the generator's return value is the solution.
 
-    The loop is yours: watch it, stop it, draw it.
+    The loop is yours: watch it, stop it, draw it. Where ``stop()`` is true the search ends with the
+    best so far, as if its time were up.
     """
     settings = settings or Settings()
-    deadline = math.inf if settings.seconds is None else time.perf_counter() + settings.seconds
+    late = _clock(settings.seconds, stop)
     first = init(problem, settings)
     yield first
     inputs, outputs = _sides(problem, settings)
     if inputs is not None and outputs is not None:
-        solution = yield from _both(problem, settings, first, inputs, outputs, deadline)
+        solution = yield from _both(problem, settings, first, inputs, outputs, late)
     elif (bounded := outputs or inputs) is not None:
-        solution = yield from _one(problem, settings, first, bounded, deadline)
+        solution = yield from _one(problem, settings, first, bounded, late)
     else:
-        solution = yield from _none(problem, settings, first, deadline)
+        solution = yield from _none(problem, settings, first, late)
     if settings.sparse and solution.outcome is Outcome.CERTIFIED:
         sides = [side for side in (inputs, outputs) if side is not None]
-        state = yield from _sparser(problem, settings, solution.state, sides, deadline)
+        state = yield from _sparser(problem, settings, solution.state, sides, late)
         solution = solution._replace(state=state)
     return solution
+
+
+def _clock(seconds: float | None, stop: Callable[[], bool] | None) -> Late:
+    """Tell whether time is up or the search was told to stop."""
+    deadline = math.inf if seconds is None else time.perf_counter() + seconds
+    return lambda: time.perf_counter() >= deadline or (stop is not None and stop())
 
 
 def solve(problem: Problem, settings: Settings | None = None) -> tuple[Solution, list[State]]:
@@ -181,11 +194,11 @@ def _both(
     first: State,
     inputs: _Side,
     outputs: _Side,
-    deadline: float,
+    late: Late,
 ) -> Generator[State, None, Solution]:
     """Algorithm 1, then the feasible iterate with the largest P."""
     best, best_rank = first, _rank(problem, first)
-    for state in run(problem, first, settings, deadline):
+    for state in run(problem, first, settings, late):
         yield state
         rank = _rank(problem, state)
         if rank > best_rank:
@@ -194,7 +207,7 @@ def _both(
         return Solution(best, Outcome.NOTHING_TO_DO if best is first else Outcome.CERTIFIED)
     # Eta may have narrowed away from a feasible value: the least output distance that the input
     # bound allows decides whether there is one.
-    tightest = yield from _one(problem, settings, first, inputs, deadline)
+    tightest = yield from _one(problem, settings, first, inputs, late)
     evidence = outputs.certified(tightest.state, settings.draws)
     if evidence.met and inputs.met(tightest.state):
         return Solution(tightest.state, Outcome.CERTIFIED)
@@ -215,23 +228,23 @@ def _rank(problem: Problem, state: State) -> tuple[float, float]:
 
 
 def _one(
-    problem: Problem, settings: Settings, first: State, side: _Side, deadline: float
+    problem: Problem, settings: Settings, first: State, side: _Side, late: Late
 ) -> Generator[State, None, Solution]:
     """Find the least weight on the bounded side that meets its bound: bisection on logit(eta)."""
     if side.name == "outputs" and side.met(first):
         return Solution(first, Outcome.NOTHING_TO_DO)
-    kicked = yield from _kick(problem, settings, first, deadline)
+    kicked = yield from _kick(problem, settings, first, late)
     aim = side.bound
     probes: dict[float, _Probe] = {}
     tried: list[_Probe] = []
     weight: float | None = 0.0
     climbing = True
     for _ in range(MOST_PROBES):
-        if weight is None or time.perf_counter() >= deadline:
+        if weight is None or late():
             break
         logit = side.sign * weight
         start = _above(probes, side, logit, kicked)
-        rest = _rest(problem, settings, start, logit, deadline)
+        rest = _rest(problem, settings, start, logit, late)
         probe = yield from _noting(rest, side, aim, tried)
         if climbing and (probe.limit <= aim) == (side.sign > 0):
             # Rows that relax from here keep what they gained: what was seen on the way up is void.
@@ -248,9 +261,9 @@ def _one(
                 weight = _next_weight(probes, aim)
     chosen = _cheapest(tried, side)
     if chosen is None:
-        return _not_met(first, [probe.state for probe in tried], side, deadline)
-    state = yield from _polished(problem, settings, chosen, side, deadline)
-    if time.perf_counter() >= deadline:
+        return _not_met(first, [probe.state for probe in tried], side, late)
+    state = yield from _polished(problem, settings, chosen, side, late)
+    if late():
         return Solution(state, Outcome.OUT_OF_TIME)
     return Solution(state, _moved(state))
 
@@ -275,14 +288,14 @@ def _noting(
 
 
 def _polished(
-    problem: Problem, settings: Settings, state: State, side: _Side, deadline: float
+    problem: Problem, settings: Settings, state: State, side: _Side, late: Late
 ) -> Generator[State, None, State]:
     """Go on from the chosen state, with a little less weight on the bounded side if it bears it."""
     logit = math.log(state.record.eta / (1.0 - state.record.eta))
     less = POLISH_STEP
     for _ in range(POLISH_ROUNDS):
         wanted = logit - side.sign * less
-        later = yield from _rest(problem, settings, state, wanted, deadline)
+        later = yield from _rest(problem, settings, state, wanted, late)
         gain = 1.0 - side.other(later) / max(side.other(state), 1e-12)
         if side.met(later) and gain > 0:
             state, logit = later, wanted
@@ -295,11 +308,11 @@ def _polished(
     return state
 
 
-def _not_met(first: State, states: list[State], side: _Side, deadline: float) -> Solution:
+def _not_met(first: State, states: list[State], side: _Side, late: Late) -> Solution:
     """The least violating iterate, and what is reachable."""
     closest = min([first, *states], key=side.limit)
     evidence = side.certified(closest, side.draws)
-    if time.perf_counter() >= deadline:
+    if late():
         outcome = Outcome.OUT_OF_TIME
     elif evidence.met:
         return Solution(closest, _moved(closest))
@@ -357,7 +370,7 @@ def _next_weight(probes: dict[float, _Probe], aim: float) -> float | None:
 
 
 def _sparser(
-    problem: Problem, settings: Settings, state: State, sides: list[_Side], deadline: float
+    problem: Problem, settings: Settings, state: State, sides: list[_Side], late: Late
 ) -> Generator[State, None, State]:
     """Take changes back at a rising price per changed cell, as long as every limit holds.
 
@@ -368,10 +381,10 @@ def _sparser(
     while price <= LAST_PRICE:
         priced = replace(state, setup=replace(state.setup, sparsity=price))
         for more in SPARSE_LOGITS:
-            if time.perf_counter() >= deadline:
+            if late():
                 return state
             wanted = logit + more
-            later = yield from _rest(problem, settings, priced, wanted, deadline, SPARSE_ITERATIONS)
+            later = yield from _rest(problem, settings, priced, wanted, late, SPARSE_ITERATIONS)
             if all(side.met(later) for side in sides):
                 state, logit = later, wanted
                 break
@@ -382,15 +395,15 @@ def _sparser(
 
 
 def _none(
-    problem: Problem, settings: Settings, first: State, deadline: float
+    problem: Problem, settings: Settings, first: State, late: Late
 ) -> Generator[State, None, Solution]:
     """Sweep eta and take the knee."""
-    state = yield from _kick(problem, settings, first, deadline)
+    state = yield from _kick(problem, settings, first, late)
     ends: list[State] = []
     for logit in reversed(SWEEP_LOGITS):
-        state = yield from _rest(problem, settings, state, logit, deadline)
+        state = yield from _rest(problem, settings, state, logit, late)
         ends.append(state)
-        if time.perf_counter() >= deadline:
+        if late():
             break
     if all(state.record.inputs == 0 for state in ends):
         return Solution(first, Outcome.NOTHING_MOVES)
@@ -419,14 +432,14 @@ def sweep(
     problem: Problem, settings: Settings, logits: Iterable[float] = SWEEP_LOGITS
 ) -> Iterator[State]:
     """Yield the iterate at which each fixed eta = logistic(logit) comes to rest, largest first."""
-    state, _ = _finish(_kick(problem, settings, init(problem, settings), math.inf))
+    state, _ = _finish(_kick(problem, settings, init(problem, settings), _clock(None, None)))
     for logit in sorted(logits, reverse=True):
-        state, _ = _finish(_rest(problem, settings, state, logit, math.inf))
+        state, _ = _finish(_rest(problem, settings, state, logit, _clock(None, None)))
         yield state
 
 
 def _kick(
-    problem: Problem, settings: Settings, first: State, deadline: float
+    problem: Problem, settings: Settings, first: State, late: Late
 ) -> Generator[State, None, State]:
     """Push the outputs first, so that rows leave the flat parts and local minima they start in.
 
@@ -435,7 +448,7 @@ def _kick(
     """
     numbers_only = all(unit.settings is None for unit in first.setup.units)
     logit = KICK_LOGIT[problem.precise.smooth and numbers_only]
-    return (yield from _rest(problem, settings, first, logit, deadline, KICK_ITERATIONS))
+    return (yield from _rest(problem, settings, first, logit, late, KICK_ITERATIONS))
 
 
 def _rest(
@@ -443,14 +456,14 @@ def _rest(
     settings: Settings,
     start: State,
     logit: float,
-    deadline: float,
+    late: Late,
     iterations: int = RELAX_ITERATIONS,
 ) -> Generator[State, None, State]:
     """Run from a state at eta = logistic(logit); returns where it ends."""
     fixed = Fixed(eta=1.0 / (1.0 + math.exp(-logit)))
     few = replace(settings, iterations=min(iterations, settings.iterations))
     state = start
-    for state in run(problem, replace(start, balance=fixed), few, deadline):
+    for state in run(problem, replace(start, balance=fixed), few, late):
         yield state
     return state
 

@@ -7,8 +7,7 @@ rows that are returned are the rows whose limits were computed.
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -355,11 +354,11 @@ def _measured(
 
 
 def run(
-    problem: Problem, state: State, settings: Settings, deadline: float = math.inf
+    problem: Problem, state: State, settings: Settings, late: Callable[[], bool] = lambda: False
 ) -> Iterator[State]:
     """Repeat the step until rows rest, iterations run out or time is up; yields every new state."""
     for _ in range(settings.iterations):
-        if time.perf_counter() >= deadline:
+        if late():
             return
         state = step(problem, state)
         yield state

@@ -146,7 +146,7 @@ def explain(
             seed=seed,
             settings=settings,
             progress=False if quiet else None,
-            **_stop(stopped),
+            stop=stopped,
         )
         explanation.save(folder)
         command = _command_line()
@@ -279,19 +279,13 @@ def _interruptible() -> Iterator[Callable[[], bool]]:
         typer.echo("elsewise: finishing with the best so far; Ctrl-C again to give up", err=True)
 
     before = signal.getsignal(signal.SIGINT)
-    if _stop(lambda: False):
-        signal.signal(signal.SIGINT, note)
+    signal.signal(signal.SIGINT, note)
     try:
         yield lambda: bool(noted)
     except KeyboardInterrupt as error:
         raise Interrupted("interrupted before there was anything to save") from error
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-def _stop(stopped: Callable[[], bool]) -> dict[str, Any]:
-    """The argument that lets the search be stopped, where it can be."""
-    return {"stop": stopped} if "stop" in inspect.signature(explain_rows).parameters else {}
 
 
 def _loaded(model: str, output: str | None, quiet: bool) -> Any:
