@@ -78,7 +78,7 @@ GOALS = {
     "at_least": {"DNN": 0.10, "RBFNet": 0.16, "SVM": 0.105},
     "ones": {"DNN": 0.12, "RBFNet": 0.26, "SVM": 0.15},
 }
-# at_least(0.6) starts at a distance of about 0.25, so the bounds of 0.2 and more ask little.
+# at_least(0.6) starts at a distance of about 0.25: bounds of 0.2 and more would ask little.
 TRIED = {"at_least": (0.05,), "ones": (0.3, 0.4)}
 
 

@@ -135,11 +135,13 @@ class Explanation:
             )
         encoder = self.encoder.extend(rows)
         plain = encoder.encode(rows)
-        outputs = bind(self.model, encoder, probe=plain[:PROBES])
+        # Tried out on the rows of the fit, so that the model is read the same way for any batch.
+        probe = to_numpy(self.problem.factual)[:PROBES]
+        outputs = bind(self.model, encoder, probe=probe)
         problem = replace(
             self.problem,
             outputs=outputs,
-            precise=outputs.precise(plain[:PROBES]),
+            precise=outputs.precise(probe),
             # A loaded run has no rules to ask and keeps what refuses in their place.
             obeys=encoder.obeys if encoder.schema.rules else self.problem.obeys,
         )

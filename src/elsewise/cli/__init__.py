@@ -9,7 +9,6 @@ written to standard output: the keys of `elsewise.report.summary`, and ``exit_co
 
 from __future__ import annotations
 
-import inspect
 import json
 import shlex
 import signal
