@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Explanation", "Status"]
 
-PROBES = 32
 SUCCESS = frozenset(
     {Outcome.CERTIFIED, Outcome.NOTHING_TO_DO, Outcome.CHOSEN, Outcome.MADE_ELSEWHERE}
 )
@@ -136,7 +135,7 @@ class Explanation:
         encoder = self.encoder.extend(rows)
         plain = encoder.encode(rows)
         # Tried out on the rows of the fit, so that the model is read the same way for any batch.
-        probe = to_numpy(self.problem.factual)[:PROBES]
+        probe = to_numpy(self.problem.factual)
         outputs = bind(self.model, encoder, probe=probe)
         problem = replace(
             self.problem,

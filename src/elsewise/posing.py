@@ -16,8 +16,6 @@ from elsewise.targets import Share, Target, resolve
 
 __all__ = ["pose"]
 
-PROBES = 32
-"""Rows the model is tried out on before anything else."""
 DONOR_ROWS = 1024
 """At most this many background rows give values and donors."""
 
@@ -63,8 +61,8 @@ def pose(
         )
     codes = encoder.encode(rows)
     _check_rules(schema, rows, codes)
-    outputs = bind(model, encoder, probe=codes[:PROBES])
-    placed, precise = outputs.place(codes), outputs.precise(codes[:PROBES])
+    outputs = bind(model, encoder, probe=codes)
+    placed, precise = outputs.place(codes), outputs.precise(codes)
     target = resolve(target, precise.values(placed))
     if target.columns not in (None, outputs.columns):
         raise InvalidInput(

@@ -245,7 +245,7 @@ def _rebuild(record: dict[str, Any], arrays: dict[str, np.ndarray], model: Any) 
     schema = encoder.schema
     outputs: Outputs = _NoModel(description=record["model"], **record["outputs"])
     if model is not None:
-        outputs = bind(model, encoder, probe=arrays["factual"][:FINGERPRINT_ROWS])
+        outputs = bind(model, encoder, probe=arrays["factual"])
         _check_fingerprint(outputs, arrays, record["model"])
     factual = outputs.place(arrays["factual"])
     saved = dict(record["settings"])
@@ -260,7 +260,7 @@ def _rebuild(record: dict[str, Any], arrays: dict[str, np.ndarray], model: Any) 
             schema=schema,
             embedding=schema.embedding().like(factual),
             outputs=outputs,
-            precise=outputs.precise(arrays["factual"][:FINGERPRINT_ROWS]),
+            precise=outputs.precise(arrays["factual"]),
             target=targets.from_dict(record["target"]),
             background=factual,
             obeys=_refuse_rules if record["rules"] else None,

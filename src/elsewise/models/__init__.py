@@ -14,7 +14,7 @@ import numpy as np
 from elsewise.errors import InvalidInput
 from elsewise.models._estimators import EstimatorModel, bind_estimator, estimator, is_estimator
 from elsewise.models._functions import FunctionModel, bind_function, function
-from elsewise.models._outputs import Outputs, probe_rows
+from elsewise.models._outputs import PROBES, Outputs, probe_rows
 from elsewise.models._torch import TorchModel, bind_torch, is_torch_module, torch_model
 
 if TYPE_CHECKING:
@@ -42,8 +42,8 @@ def bind(
     output : class label or int, optional
         Which output to explain: a class label of a classifier, else a column number.
     probe : ndarray (m, p), optional
-        Codes of a few rows on which the model is tried out once; by default 32 rows spread over
-        the observed ranges.
+        Codes of rows, the first 32 of which the model is tried out on; by default 32 rows spread
+        over the observed ranges.
 
     Examples
     --------
@@ -59,8 +59,7 @@ def bind(
     """
     if isinstance(model, Outputs) and not isinstance(model, type):
         return model
-    if probe is None:
-        probe = probe_rows(encoder)
+    probe = probe_rows(encoder) if probe is None else probe[:PROBES]
     if is_torch_module(model):
         model = torch_model(model)
     elif not isinstance(model, type) and is_estimator(model):

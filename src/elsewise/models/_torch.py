@@ -14,6 +14,7 @@ import numpy as np
 from elsewise._arrays import Array
 from elsewise.errors import InvalidInput, ModelError
 from elsewise.models._outputs import (
+    PROBES,
     check_shape,
     model_raised,
     movable_columns,
@@ -161,9 +162,10 @@ class TorchOutputs:
 
         if self.movable.device.type != "cpu" or self.dtype in (None, torch.float64):
             return self
+        few = probe[:PROBES]
         try:
             twin = replace(self, module=copy.deepcopy(self.module).double(), dtype=torch.float64)
-            same = np.allclose(twin.values(probe), self.values(probe), rtol=1e-3, atol=1e-4)
+            same = np.allclose(twin.values(few), self.values(few), rtol=1e-3, atol=1e-4)
         except (ModelError, RuntimeError, TypeError):
             return self
         return twin if same else self
