@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip install -q --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test browser bench lint types format clean
+.PHONY: help demo test browser bench docs lint types format clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' Makefile
@@ -25,6 +25,9 @@ browser:  ## install Debian's Chromium, which the report is tested in (needs roo
 bench: $(VENV)/.test  ## run the benchmarks
 	$(BIN)/python benchmarks/run.py
 
+docs: $(VENV)/.docs  ## build the documentation site into site/
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
 lint: $(VENV)/.dev  ## check style and formatting
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -37,7 +40,7 @@ format: $(VENV)/.dev  ## rewrite files in the project's format
 	$(BIN)/ruff format .
 
 clean:  ## remove .venv and every cache
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage htmlcov build dist
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage htmlcov build dist site
 	find src tests benchmarks examples scripts -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 # A stamp per set of requirements: nothing is installed twice until pyproject.toml changes.
@@ -59,4 +62,8 @@ $(VENV)/.test: pyproject.toml | $(VENV)/.pip
 
 $(VENV)/.dev: pyproject.toml | $(VENV)/.pip
 	$(PIP_INSTALL) -e ".[dev]"
+	@touch $@
+
+$(VENV)/.docs: pyproject.toml | $(VENV)/.pip
+	$(PIP_INSTALL) -e ".[docs]"
 	@touch $@

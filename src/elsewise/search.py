@@ -33,12 +33,14 @@ LOGIT_SPAN = 9.0
 """Eta is searched between logistic(-9) and logistic(9)."""
 BRACKET_STEP = 2.0
 """First steps of the bisection, on the logit scale, until the bound is bracketed."""
-TOLERANCE = 0.01
+TOLERANCE = 0.015
 """A bisection ends when the bounded limit is within this share under its bound."""
 RESOLUTION = 0.02
 """It also ends when the logits on either side of the bound are this close."""
-POLISH_ROUNDS, POLISH_STEP, POLISH_GAIN = 4, 0.1, 0.01
+POLISH_ROUNDS, POLISH_STEP, POLISH_GAIN = 2, 0.1, 0.01
 """The chosen state is gone on with a few times, as long as that gains a little."""
+NOTABLE = 0.005
+"""A state on the way is noted if it is nearer than the best by this share."""
 LOOSE = 1.1
 """A state is looked at more closely if the loop's limit is within this multiple of the bound."""
 SEARCH_DRAWS = 199
@@ -283,7 +285,7 @@ def _noting(
         if side.looks_met(state):
             best = _best(tried, aim)
             other = side.other(state)
-            if best is None or other < best.other:
+            if best is None or other < (1.0 - NOTABLE) * best.other:
                 tried.append(_Probe(state, side.limit(state), other))
 
 
@@ -363,7 +365,11 @@ def _next_weight(probes: dict[float, _Probe], aim: float) -> float | None:
     low = max(missed)
     if high - low <= RESOLUTION:
         return None
-    # False position on the logarithm of the limit, kept inside the middle of the bracket.
+    # False position on the logarithm of the limit, kept inside the middle of the bracket; an end
+    # that stays put counts half (the Illinois rule), or it would hold the search back.
+    sides = [gap <= 0 for gap in gaps.values()]
+    stayed = next((k for k, met_too in enumerate(reversed(sides)) if met_too != sides[-1]), 1)
+    gaps[low if sides[-1] else high] *= 0.5 ** max(0, stayed - 1)
     fall = gaps[low] - gaps[high]
     share = (gaps[low] + 0.5 * TOLERANCE) / fall if math.isfinite(fall) else 0.5
     return low + min(max(share, 0.1), 0.9) * (high - low)

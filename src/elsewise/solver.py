@@ -79,7 +79,7 @@ class Settings:
     redraw: bool = True
     """Draw new directions at every iteration, so that none is over-fitted; False: the paper's."""
     edits: int | None = None
-    """Edits offered to every row at every iteration; None: about 50 for 50 rows, 20 for many."""
+    """Edits offered to every row at every iteration; None: about 50 for 50 rows, 15 for many."""
 
     def __post_init__(self) -> None:
         _check(
@@ -291,7 +291,7 @@ def _drawn_edits(problem: Problem, state: State, iteration: int) -> Edits | None
 
 def _edit_count(rows: int) -> int:
     """With many rows each edit is tried many times, so fewer are enough to learn what helps."""
-    return 16 + round(32 * min(1.0, math.sqrt(50 / rows)))
+    return 14 + round(34 * min(1.0, math.sqrt(50 / rows)))
 
 
 def _gains(moved: Moved, edits: Edits) -> np.ndarray:
