@@ -21,7 +21,9 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
-BLOCK = re.compile(r"```(python|sh)\n(.*?)```\n(\n```text\n)?(?(3)(.*?)```\n)", re.DOTALL)
+BLOCK = re.compile(
+    r"^```(python|sh)\n(.*?)^```\n(\n```text\n)?(?(3)(.*?)^```\n)", re.DOTALL | re.MULTILINE
+)
 
 
 def printed_by(kind: str, code: str, names: dict[str, Any]) -> str:
