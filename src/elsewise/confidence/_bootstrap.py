@@ -16,7 +16,7 @@ import numpy as np
 
 from elsewise._arrays import to_numpy
 from elsewise.confidence._comparison import Comparison, Pairing
-from elsewise.confidence._limit import UpperLimit, checked_level
+from elsewise.confidence._limit import ASYMPTOTIC, UpperLimit, checked_level
 from elsewise.errors import InvalidInput
 from elsewise.transport import Ranked, segments
 
@@ -31,10 +31,7 @@ class _BootstrapLimit:
     """An order statistic of resampled distances."""
 
     method: ClassVar[str] = "bootstrap"
-    assumption: ClassVar[str] = (
-        "Rows are independent draws, numerous enough for resampled rows to vary as new ones "
-        "would; rows that all stay where they are give a limit of 0, which is no guarantee."
-    )
+    assumption: ClassVar[str] = ASYMPTOTIC
     estimate: float
     distances: np.ndarray
     """ndarray (B,): resampled distances, sorted."""

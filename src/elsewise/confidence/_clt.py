@@ -15,7 +15,7 @@ from scipy.special import ndtri
 
 from elsewise._arrays import Array, asarray_like, namespace, to_numpy, unsort
 from elsewise.confidence._comparison import Comparison, Pairing
-from elsewise.confidence._limit import UpperLimit, attained_level, level_on_grid
+from elsewise.confidence._limit import ASYMPTOTIC, UpperLimit, attained_level, level_on_grid
 
 __all__ = ["clt_limit", "influence"]
 
@@ -25,10 +25,7 @@ class _CLTLimit:
     """A normal limit with a first-order correction for positive skewness."""
 
     method: ClassVar[str] = "clt"
-    assumption: ClassVar[str] = (
-        "Rows are independent draws, numerous enough for their average influence to be nearly "
-        "normal; rows that all stay where they are give a limit of 0, which is no guarantee."
-    )
+    assumption: ClassVar[str] = ASYMPTOTIC
     estimate: float
     standard_error: float
     skewness: float
