@@ -85,7 +85,7 @@ def test_german_credit_from_raw_strings(name: str) -> None:
     data = ew.datasets.german_credit()
     frame, good = data.frame, 1 - data.outcome
     model = credit_pipeline(CREDIT_MODELS[name]).fit(frame, good)
-    # Rows outside the range below would have to stay, and a few of them can make a limit unreachable.
+    # Rows outside the range would have to stay, and a few can make a limit unreachable.
     refused = frame[(model.predict(frame) == 0) & (frame["Duration"] <= 48)].head(40)
     assert refused.isna().any(axis=None)
     schema = ew.Schema.infer(refused, frame).freeze("Age", "Sex").range("Duration", upper=48)

@@ -449,8 +449,8 @@ def _kick(
 ) -> Generator[State, None, State]:
     """Push the outputs first, so that rows leave the flat parts and local minima they start in.
 
-    Relaxing from there towards the inputs ends in far better minima than starting at x' does:
-    on HELOC's network the same output limit costs a third less input distance.
+    Relaxing from there towards the inputs tends to end in better minima than climbing from x'
+    does (docs/how-it-works.md has figures).
     """
     numbers_only = all(unit.settings is None for unit in first.setup.units)
     logit = KICK_LOGIT[problem.precise.smooth and numbers_only]
