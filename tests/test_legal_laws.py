@@ -46,10 +46,10 @@ GROUP = ["is0", "is1", "is2"]
 
 @st.composite
 def frames(draw: st.DrawFn) -> pd.DataFrame:
-    """Between 10 and 25 rows of two to five columns, some with missing cells, maybe a one-hot."""
+    """Between 10 and 25 rows of two to six columns, some with missing cells, maybe a one-hot."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     n = draw(st.integers(10, 25))
-    names = draw(st.lists(st.sampled_from(sorted(COLUMNS)), min_size=2, max_size=5, unique=True))
+    names = draw(st.lists(st.sampled_from(sorted(COLUMNS)), min_size=2, max_size=6, unique=True))
     frame = pd.DataFrame({name: COLUMNS[name](rng, n) for name in names})
     for name in sorted(MAY_MISS.intersection(names)):
         if draw(st.booleans()):

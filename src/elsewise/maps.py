@@ -36,6 +36,8 @@ from elsewise.transport import MonotoneMaps, project
 __all__ = ["Map", "Motion", "Rows", "Step", "aim_at", "apply_map", "move", "replay", "start"]
 
 
+NEAR = 1e-8
+"""A number within this share of a standard deviation of its factual value is that value."""
 BLOCK_CELLS = 1 << 24
 """Cells of proposals handled at once: rows are moved in blocks of at most this size."""
 
@@ -97,7 +99,7 @@ def start(problem: Problem, motion: Motion, population: Population) -> Rows:
         return Rows(population.codes, population.outputs)
     noise = row_noise(population.codes, problem.seed, problem.embedding.size)
     shift = motion.noise * asarray_like(noise, population.embedded)
-    moved = _legal(population, _stepped(problem, population.codes, [shift]))[0, ...]
+    moved = _legal(problem, population, _stepped(problem, population.codes, [shift]))[0, ...]
     return Rows(moved, problem.precise.values(moved))
 
 
@@ -199,7 +201,7 @@ def _descend(
     """The paper's step: along the negative gradient, whatever it leads to."""
     xp = namespace(rows.codes)
     downhill = descent_step(aim, _view(problem, rows, embedded), motion.tau)
-    codes = _legal(population, _stepped(problem, rows.codes, [downhill]))[0, ...]
+    codes = _legal(problem, population, _stepped(problem, rows.codes, [downhill]))[0, ...]
     moved = Rows(codes, problem.precise.values(codes))
     before = row_costs(aim, embedded, rows.outputs)
     after = row_costs(aim, problem.embedding.embed(codes), moved.outputs)
@@ -225,7 +227,7 @@ def _offers(
             moved = xp.astype(embedded != population.embedded, embedded.dtype)
             steps = [moved * one for one in steps]
         offers.append(_stepped(problem, rows.codes, steps))
-    return _legal(population, xp.concat(offers))
+    return _legal(problem, population, xp.concat(offers))
 
 
 def _keep_best(
@@ -302,11 +304,12 @@ def _stepped(problem: Problem, codes: Array, steps: list[Array]) -> Array:
     return xp.reshape(on_grid(problem.embedding, repeated, moved), shape)
 
 
-def _legal(population: Population, moved: Array) -> Array:
-    """Make proposals (C, n, p) legal; pinned rows stay."""
+def _legal(problem: Problem, population: Population, moved: Array) -> Array:
+    """Make proposals (C, n, p) legal; pinned rows stay, and so do cells back where they were."""
     xp = namespace(moved)
     legal = population.legal.legalize(moved)
-    return xp.where(population.pinned[:, None], population.codes, legal)
+    back = xp.abs(legal - population.codes) <= NEAR * problem.embedding.reach
+    return xp.where(back | population.pinned[:, None], population.codes, legal)
 
 
 def replay(problem: Problem, recorded: Map, codes: Array) -> Iterator[Rows]:

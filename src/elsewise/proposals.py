@@ -164,12 +164,13 @@ def on_grid(embedding: Embedding, codes: Array, moved: Array) -> Array:
     """Round numbers that a step has moved to a fine grid.
 
     The last bits of a matrix product depend on the batch a row comes in; rounding lets them die
-    out instead of growing from step to step.
+    out instead of growing from step to step. A cell that would move less than the grid stays.
     """
     xp = namespace(codes)
     grid = embedding.reach * GRID
     ticks = xp.where(grid > 0, grid, xp.ones_like(grid))
-    return xp.where((moved != codes) & (grid > 0), xp.round(moved / ticks) * ticks, moved)
+    far = xp.abs(moved - codes) > ticks
+    return xp.where(grid > 0, xp.where(far, xp.round(moved / ticks) * ticks, codes), moved)
 
 
 def smooth_steps(problem: Problem, aim: Aim, view: View) -> list[Array]:

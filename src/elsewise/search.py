@@ -54,6 +54,8 @@ FIRST_PRICE, LAST_PRICE = 0.01, 100.0
 """Prices of a changed cell that the sparse pass goes through, doubling."""
 SPARSE_ITERATIONS = 4
 SPARSE_LOGITS = (0.0, 0.5, 1.0)
+BELOW_LOGITS = (-6.0, -4.0, -3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 4.0)
+"""Logits of eta on the way up from x', towards a bound on the inputs."""
 MOST_PROBES = 24
 """At most this many values of eta are tried."""
 SWEEP_LOGITS = tuple(float(logit) for logit in range(-4, 6))
@@ -213,8 +215,14 @@ def _both(
     evidence = outputs.certified(tightest.state, settings.draws)
     if evidence.met and inputs.met(tightest.state):
         return Solution(tightest.state, Outcome.CERTIFIED)
-    outcome = tightest.outcome
-    if outcome is Outcome.CERTIFIED:
+    nearest = yield from _one(problem, settings, first, outputs, late)
+    if outputs.met(nearest.state) and inputs.met(nearest.state):
+        return Solution(nearest.state, Outcome.CERTIFIED)
+    if late():
+        outcome = Outcome.OUT_OF_TIME
+    elif best.record.inputs == 0 and tightest.state.record.inputs == 0:
+        outcome = Outcome.NOTHING_MOVES
+    else:
         outcome = Outcome.NOT_FEASIBLE
     return Solution(best, outcome, "outputs", evidence.upper_limit)
 
@@ -261,6 +269,8 @@ def _one(
                 ratio = min(1.0, side.bound / evidence.upper_limit)
                 aim = (1.0 - 0.2 * TOLERANCE) * ratio * best.limit
                 weight = _next_weight(probes, aim)
+    if side.name == "inputs":
+        yield from _from_below(problem, settings, first, side, aim, tried, late)
     chosen = _cheapest(tried, side)
     if chosen is None:
         return _not_met(first, [probe.state for probe in tried], side, late)
@@ -287,6 +297,31 @@ def _noting(
             other = side.other(state)
             if best is None or other < (1.0 - NOTABLE) * best.other:
                 tried.append(_Probe(state, side.limit(state), other))
+
+
+def _from_below(
+    problem: Problem,
+    settings: Settings,
+    first: State,
+    side: _Side,
+    aim: float,
+    tried: list[_Probe],
+    late: Late,
+) -> Generator[State, None, None]:
+    """Approach a bound on the inputs from x' as well.
+
+    Rows that relax may keep changes they no longer need; rows that start where they are never made
+    them, so small input distances are better reached from below.
+    """
+    state = first
+    for logit in BELOW_LOGITS:
+        if late():
+            return
+        rest = _rest(problem, settings, state, logit, late)
+        probe = yield from _noting(rest, side, aim, tried)
+        if probe.limit > LOOSE * aim:
+            return
+        state = probe.state
 
 
 def _polished(
