@@ -157,8 +157,10 @@ def main() -> None:
     print(line, flush=True)
     lines: list[Line] = []
     if os.environ.get("ELSEWISE_DATA"):
-        lines += heloc_networks()
-        lines += heloc_trees()
+        for measure in (heloc_networks, heloc_trees):
+            for one in measure():
+                lines.append(one)
+                arguments.out.write_text(page(line, lines), encoding="utf-8")
     else:
         print("ELSEWISE_DATA is not set: HELOC is left out.")
     arguments.out.write_text(page(line, lines), encoding="utf-8")
