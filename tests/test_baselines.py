@@ -82,7 +82,6 @@ METHODS: list[Any] = [
 
 def run(method: Method, settings: Any, rows: pd.DataFrame, **others: Any) -> Rival:
     if method is dice:
-        pytest.importorskip("dice_ml")
         rows = rows.head(12)
     return method(score, rows, settings=settings, **others)
 
@@ -154,8 +153,6 @@ def test_limits_are_certified_or_not(
 
 @pytest.mark.parametrize("method", [globe_ce, ares, dice])
 def test_nothing_to_move_is_refused(method: Method, background: pd.DataFrame) -> None:
-    if method is dice:
-        pytest.importorskip("dice_ml")
     frozen = ew.Schema.infer(background).freeze(*background.columns)
     with pytest.raises(InvalidInput, match="every feature is frozen"):
         method(score, background, schema=frozen)
@@ -429,7 +426,6 @@ def test_dice_says_how_to_install_it(
 
 
 def test_dice_stops_at_its_time_cap(refused: pd.DataFrame, background: pd.DataFrame) -> None:
-    pytest.importorskip("dice_ml")
     found = dice(score, refused, background=background, settings=DiceSettings(seconds=1e-3))
     assert not found.found.any()
     pd.testing.assert_frame_equal(found.counterfactual, refused)
@@ -437,7 +433,6 @@ def test_dice_stops_at_its_time_cap(refused: pd.DataFrame, background: pd.DataFr
 
 
 def test_dice_keeps_ranges(refused: pd.DataFrame, background: pd.DataFrame) -> None:
-    pytest.importorskip("dice_ml")
     schema = ew.Schema.infer(refused, background).only("income", "debt").range("debt", 0.0, 9.0)
     rows = refused[refused["debt"].between(0.0, 9.0)].head(3)
     found = dice(score, rows, schema=schema, background=background)
@@ -446,7 +441,6 @@ def test_dice_keeps_ranges(refused: pd.DataFrame, background: pd.DataFrame) -> N
 
 
 def test_dice_changes_no_cell_by_rounding(background: pd.DataFrame) -> None:
-    pytest.importorskip("dice_ml")
     frame = background[["income", "debt"]] / 3.0
     rows = frame[frame["income"] < 3.0].head(4)
     found = dice(lambda rows: (rows["income"] >= 3.5) * 1.0, rows, background=frame)
