@@ -15,8 +15,9 @@ help:  ## show this list
 demo: $(VENV)/.core  ## explain a model on the built-in dataset (light core, no torch)
 	$(BIN)/python -m elsewise.demo
 
+# One process per core, one thread in each: boosters' threads would fight over the cores.
 test: $(VENV)/.test  ## run the tests and doctests
-	$(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto
 
 browser:  ## install Debian's Chromium, which the report is tested in (needs root)
 	@command -v chromium > /dev/null || (apt-get update -q && \
