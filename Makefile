@@ -7,17 +7,17 @@ BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip install -q --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test browser bench docs lint types format clean
+.PHONY: help demo test browser bench paper calibration docs lint types format clean
 
 help:  ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' Makefile
 
 demo: $(VENV)/.core  ## explain a model on the built-in dataset (light core, no torch)
 	$(BIN)/python -m elsewise.demo
 
 # One process per core, one thread in each: boosters' threads would fight over the cores.
 test: $(VENV)/.test  ## run the tests and doctests
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal
 
 browser:  ## install Debian's Chromium, which the report is tested in (needs root)
 	@command -v chromium > /dev/null || (apt-get update -q && \
@@ -25,6 +25,13 @@ browser:  ## install Debian's Chromium, which the report is tested in (needs roo
 
 bench: $(VENV)/.test  ## run the benchmarks
 	$(BIN)/python benchmarks/run.py
+	$(BIN)/python benchmarks/groups.py
+
+paper: $(VENV)/.test  ## reproduce the paper into docs/paper.md: hours; QUICK=1: one seed, minutes
+	$(BIN)/python -m benchmarks.paper $(if $(QUICK),--quick)
+
+calibration: $(VENV)/.test  ## how often the certificates hold: an hour or two, goes on where it stopped
+	$(BIN)/python -m benchmarks.calibration --jobs 2
 
 docs: $(VENV)/.docs  ## build the documentation site into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

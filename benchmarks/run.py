@@ -25,7 +25,7 @@ import pandas as pd
 import elsewise as ew
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path.insert(0, str(ROOT))
 BOUNDS = (0.2, 0.3, 0.4, 0.45)
 
 
@@ -56,42 +56,55 @@ def kernel() -> str:
 def heloc_networks() -> Iterator[Line]:
     """The paper's three torch models on HELOC, relaxed rows."""
     import torch
-
-    import paper
+    from benchmarks.paper.questions import ask
 
     torch.set_num_threads(1)
     wanted = {"DNN": "0.98 / 0.10", "RBFNet": "0.96 / 0.16", "SVM": "1.00 / 0.20"}
     for name, goal in wanted.items():
-        model, train, rows = paper.heloc_problem(name)
+        question = ask("HELOC", name)
         for bound in BOUNDS:
-            yield measured(f"HELOC, {name}", model, rows, train, bound, goal)
+            yield measured(
+                f"HELOC, {name}",
+                question.model,
+                question.rows,
+                question.experiment.train,
+                bound,
+                goal,
+                question.schema,
+            )
 
 
 def heloc_trees() -> Iterator[Line]:
     """Gradient-boosted trees on HELOC, whole numbers only."""
+    from benchmarks.paper.data import heloc
     from lightgbm import LGBMClassifier
     from sklearn.ensemble import HistGradientBoostingClassifier
 
-    import paper
-
-    train, labels, test, explained = paper.heloc_integers()
+    experiment = heloc()
+    train, test = experiment.train, experiment.test
     models = {
         "HistGradientBoosting": HistGradientBoostingClassifier(random_state=0),
         "LightGBM": LGBMClassifier(random_state=0, n_jobs=2, verbose=-1),
     }
     goals = {52: "0.98 / 0.025, 2 s", 400: "0.99 / 0.016, 5 s", 2000: "30 s"}
     for name, model in models.items():
-        model.fit(train, labels)
+        model.fit(train, experiment.train_labels)
         everyone = pd.concat([test, train])
         for size, goal in goals.items():
-            pool = {52: explained, 400: test, 2000: everyone}[size]
+            pool = {52: experiment.explained, 400: test, 2000: everyone}[size]
             rows = pool[model.predict(pool) == 0].iloc[:size]
             for bound in BOUNDS[:2] if size < 2000 else (0.3,):
                 yield measured(f"HELOC, {name}", model, rows, train, bound, goal)
 
 
 def measured(
-    problem: str, model: object, rows: pd.DataFrame, train: pd.DataFrame, bound: float, goal: str
+    problem: str,
+    model: object,
+    rows: pd.DataFrame,
+    train: pd.DataFrame,
+    bound: float,
+    goal: str,
+    schema: ew.Schema | None = None,
 ) -> Line:
     """Explain once and measure."""
     start = time.perf_counter()
@@ -100,6 +113,7 @@ def measured(
         rows,
         target=ew.targets.constant(1.0),
         limits=ew.Limits(outputs=bound),
+        schema=schema,
         background=train,
         certify="in-sample",
         seed=0,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hypothesis
 import pytest
+from benchmarks.paper.data import Experiment
 
 import paper
 
@@ -13,6 +14,6 @@ hypothesis.settings.load_profile("elsewise")
 
 
 @pytest.fixture(scope="session")
-def heloc() -> paper.Experiment:
+def heloc() -> Experiment:
     """HELOC as the paper prepares it; skipped without ELSEWISE_DATA, failed where required."""
     return paper.heloc()

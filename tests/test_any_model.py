@@ -444,7 +444,7 @@ def test_lightgbms_split_at_zero_leaves_unmoved_rows_alone() -> None:
     explanation = explain(model, rows.head(80), background=rows)
     assert_sound(explanation, lambda frame: model.predict_proba(frame)[:, 1])
     before, after = explanation.factual["zeros"], explanation.counterfactual["zeros"]
-    assert not ((before != after) & ((before - after).abs() < 1e-6)).any()
+    assert not ((before != after) & ((before - after).abs() < 1e-9)).any()
 
 
 @pytest.mark.parametrize("name", ["XGBClassifier", "LGBMClassifier", "CatBoostClassifier"])

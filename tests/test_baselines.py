@@ -25,6 +25,7 @@ from elsewise.baselines import (
     _ares,
     ares,
     dice,
+    given,
     globe_ce,
 )
 from elsewise.baselines._items import bins_of, frequent_itemsets
@@ -265,8 +266,13 @@ def test_globe_ce_refuses_settings_without_meaning() -> None:
 
 @pytest.mark.parametrize("name", ["DNN", "SVM"])
 def test_globe_ce_is_a_fair_rival_on_heloc(name: str) -> None:
-    model, train, rows = paper.heloc_problem(name)
-    found = globe_ce(model, rows, background=train)
+    question = paper.ask("HELOC", name)
+    found = globe_ce(
+        question.model,
+        question.rows,
+        schema=question.schema,
+        background=question.experiment.train,
+    )
     assert metrics.validity(found.outputs) >= 0.95
     assert metrics.explanation_ot(found) < 0.3
 
@@ -454,3 +460,26 @@ def test_dice_refuses_settings_without_meaning() -> None:
         DiceSettings(method="gradient")
     with pytest.raises(InvalidInput, match=r"settings.seconds: expected a number > 0"):
         DiceSettings(seconds=0.0)
+
+
+# --- rows of one's own ----------------------------------------------------------------------------
+
+
+def test_given_rows_are_taken_as_they_are() -> None:
+    rows = pd.DataFrame({"m": [1, 0, 1], "f": [0, 1, 0], "age": [30, 40, 50]})
+    schema = ew.Schema.infer(rows).one_hot_group("sex", ["m", "f"])
+    after = rows.assign(f=[1, 1, 0], age=[30, 41, 99])
+    found = given(lambda frame: frame["age"] / 100, rows, after, method="by hand", schema=schema)
+    pd.testing.assert_frame_equal(found.counterfactual, after)
+    np.testing.assert_array_equal(found.outputs[:, 0], after["age"] / 100)
+    assert found.status.notices[0] == "made by by hand"
+    # Both sexes at once, and an age nobody has; the second row is legal.
+    table = metrics.compare([found])
+    assert table["illegal"].item() == pytest.approx(2 / 3)
+
+
+def test_given_refuses_rows_of_another_table() -> None:
+    rows = pd.DataFrame({"a": [0.1, 0.2, 0.4]})
+    for other in (rows[:2], rows.rename(columns={"a": "b"}), rows.to_numpy()):
+        with pytest.raises(InvalidInput, match="index and the columns of rows"):
+            given(lambda frame: frame["a"], rows, other, method="mine")

@@ -27,6 +27,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import elsewise as ew
 from elsewise.cli import main
+from elsewise.cli._inputs import parse_limits
 from elsewise.cli._outputs import check_formats, write_table
 from elsewise.errors import InvalidInput, MissingExtra
 
@@ -179,6 +180,22 @@ def test_explain_writes_the_run_its_exports_and_a_report(work: Path, run: Answer
     assert "home" not in explanation.changes().index
     assert (work / ".run").exists() is False
     assert not [path for path in work.iterdir() if path.name.startswith(".run-")]
+
+
+def test_a_whole_population_and_other_limits(work: Path) -> None:
+    more = ("--population", "all", "--out", "whole", "--export", "json", "--json")
+    found = elsewise(*EXPLAIN, *FUNCTION, *more, folder=work)
+    assert found.code == 0, found.err
+    content = json.loads(found.out)
+    jsonschema.validate(content, SCHEMA)
+    certificate = content["certificate"]
+    assert (certificate["kind"], certificate["confidence"]) == ("whole population", None)
+    assert certificate["outputs"]["upper_limit"] is None
+    limits = parse_limits("outputs=0.1,method=finite-sample,support=-1:2,cutoff=0.4")
+    assert limits == ew.Limits(outputs=0.1, method="finite-sample", support=(-1.0, 2.0), cutoff=0.4)
+    for text in ("support=1", "support=0:1:2", "cutoff=low", "method"):
+        with pytest.raises(InvalidInput, match=r"--limits: expected name=value|limits\.method"):
+            parse_limits(text)
 
 
 def test_report_compare_apply_and_schema(work: Path, run: Answer) -> None:

@@ -44,7 +44,7 @@ def codes_of(schema, frame):
 
 def test_public_names():
     names = {"Embedding", "Encoder", "Feature", "Kind", "Legal", "Rule", "Schema"}
-    assert set(features.__all__) == names | {"pack_index", "unpack_index"}
+    assert set(features.__all__) == names | {"largest_squared_move", "pack_index", "unpack_index"}
 
 
 class TestInfer:

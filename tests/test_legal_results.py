@@ -9,6 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from benchmarks.paper import models
+from benchmarks.paper.data import Experiment
+from benchmarks.paper.questions import Question, compas_groups
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 import elsewise as ew
@@ -18,22 +21,22 @@ BOUNDS = (0.2, 0.3)
 
 
 @pytest.fixture(scope="module", params=["HistGradientBoosting", "LightGBM"])
-def trees(request: pytest.FixtureRequest, heloc: paper.Experiment) -> tuple[object, tuple]:
+def trees(request: pytest.FixtureRequest, heloc: Experiment) -> tuple[object, Experiment]:
     from lightgbm import LGBMClassifier
 
-    data = paper.heloc_integers()
     model = {
         "HistGradientBoosting": HistGradientBoostingClassifier(random_state=0),
         "LightGBM": LGBMClassifier(random_state=0, n_jobs=1, verbose=-1),
     }[request.param]
-    return model.fit(data[0], data[1]), data
+    return model.fit(heloc.train, heloc.train_labels), heloc
 
 
 @pytest.mark.parametrize(("size", "validity", "ot"), [(52, 0.98, 0.025), (400, 0.99, 0.016)])
 def test_trees_on_heloc(trees: tuple, size: int, validity: float, ot: float) -> None:
     """Whole numbers, nearly all rows flipped, far nearer than rivals come."""
-    model, (train, _, test, explained) = trees
-    pool = explained if size == 52 else test
+    model, experiment = trees
+    train = experiment.train
+    pool = experiment.explained if size == 52 else experiment.test
     rows = pool[model.predict(pool) == 0].iloc[:size]
     reached = []
     for bound in BOUNDS:
@@ -58,19 +61,11 @@ def test_trees_on_heloc(trees: tuple, size: int, validity: float, ot: float) -> 
     assert any(v >= validity and d <= ot for v, d in reached), reached
 
 
-@pytest.fixture(scope="module", params=paper.MODELS)
-def compas(request: pytest.FixtureRequest, heloc: paper.Experiment) -> Iterator[tuple]:
+@pytest.fixture(scope="module", params=models.NETWORKS)
+def compas(request: pytest.FixtureRequest) -> Iterator[Question]:
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
-    model, prepare, train, rows = paper.compas_problem(request.param)
-    # Distances as the model sees the columns: an indicator counts 1, not 1 / sqrt(2).
-    schema = ew.Schema.infer(rows, train)
-    for group in paper.COMPAS_GROUPS:
-        columns = [name for name in rows if name.startswith(f"{group}_")]
-        schema = schema.one_hot_group(group, columns)
-        for name in columns:
-            schema = schema.weight(name, np.sqrt(2.0))
-    yield request.param, ew.models.torch_model(model, prepare=prepare), prepare, train, rows, schema
+    yield paper.ask("COMPAS", request.param)
     torch.set_num_threads(threads)
 
 
@@ -83,34 +78,35 @@ TRIED = {"at_least": (0.05,), "ones": (0.3, 0.4)}
 
 
 @pytest.mark.parametrize("target", GOALS)
-def test_compas_with_legal_groups(compas: tuple, target: str) -> None:
+def test_compas_with_legal_groups(compas: Question, target: str) -> None:
     """Exactly one 1 per group, whole counts, validity at least 0.97 at the stated distance."""
-    name, model, prepare, train, rows, schema = compas
     goal = {"at_least": ew.targets.at_least(0.6), "ones": ew.targets.constant(1.0)}[target]
+    rows, experiment = compas.rows, compas.experiment
 
     def seen(frame: pd.DataFrame) -> np.ndarray:
-        return prepare(torch.tensor(frame.to_numpy(), dtype=torch.float64)).numpy()
+        return experiment.prepared(frame).to_numpy()
 
     reached = []
     for bound in TRIED[target]:
         start = time.process_time()
         explanation = ew.explain(
-            model,
+            compas.model,
             rows,
             target=goal,
             limits=ew.Limits(outputs=bound),
-            schema=schema,
-            background=train,
+            schema=compas.schema,
+            background=experiment.train,
             certify="in-sample",
             seed=0,
         )
         assert time.process_time() - start < 3.0
         after = explanation.counterfactual
-        for group in paper.COMPAS_GROUPS:
-            columns = [column for column in rows if column.startswith(f"{group}_")]
+        for columns in compas_groups().values():
             assert (after[columns].sum(axis=1) == 1).all()
             assert set(np.unique(after[columns])) <= {0, 1}
         assert (after.dtypes == rows.dtypes).all()
         distance = ew.metrics.sliced_ot(seen(after), seen(rows))
+        assert ew.metrics.explanation_ot(explanation) == pytest.approx(distance, rel=0.05)
         reached.append((ew.metrics.validity(explanation.outputs), distance))
-    assert any(v >= 0.97 and d <= GOALS[target][name] for v, d in reached), reached
+    largest = GOALS[target][compas.model_name]
+    assert any(v >= 0.97 and d <= largest for v, d in reached), reached

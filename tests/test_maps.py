@@ -224,7 +224,7 @@ def test_rows_are_moved_in_blocks_with_the_same_result(monkeypatch: pytest.Monke
     explanation = ew.explain(
         model, rows, target=ew.targets.shift(0.4), limits=ew.Limits(outputs=0.2), seed=0
     )
-    monkeypatch.setattr(maps, "BLOCK_CELLS", 300)
+    monkeypatch.setattr(maps, "block_rows", lambda cells, *, device: 7)
     pd.testing.assert_frame_equal(
         explanation.apply(rows), explanation.counterfactual, rtol=0, atol=1e-9
     )

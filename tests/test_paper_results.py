@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 import torch
+from benchmarks.paper import data, models
 
 import elsewise as ew
 import paper
@@ -32,18 +33,18 @@ def timed(call: Callable[[], ew.Explanation]) -> tuple[ew.Explanation, float]:
     return explanation, time.process_time() - begin
 
 
-@pytest.mark.parametrize("name", paper.MODELS)
-@pytest.mark.usefixtures("heloc")
+@pytest.mark.parametrize("name", models.NETWORKS)
 def test_heloc(name: str) -> None:
-    model, train, rows = paper.heloc_problem(name)
+    question = paper.ask("HELOC", name)
 
     def explain(limit: float) -> ew.Explanation:
         return ew.explain(
-            model,
-            rows,
+            question.model,
+            question.rows,
             target=ew.targets.constant(1.0),
             limits=ew.Limits(outputs=limit),
-            background=train,
+            schema=question.schema,
+            background=question.experiment.train,
             certify="in-sample",
             seed=0,
         )
@@ -54,7 +55,7 @@ def test_heloc(name: str) -> None:
     for limit in LIMITS:
         explanation, seconds = timed(lambda limit=limit: explain(limit))
         found[limit] = (
-            ew.metrics.validity(paper.outputs(model, explanation.counterfactual)[:, None]),
+            ew.metrics.validity(explanation.outputs),
             ew.metrics.explanation_ot(explanation),
             round(seconds, 2),
         )
@@ -69,7 +70,10 @@ def test_german_credit_in_the_papers_setting() -> None:
     On directions the optimizer never saw the input distance is larger, and drawing new
     directions at every iteration, the default, makes that honest number smaller.
     """
-    model, train, rows, target = paper.german_credit_problem()
+    experiment = data.german_credit()
+    model = models.network(experiment, "DNN")
+    rows, train = (experiment.prepared(part) for part in (experiment.explained, experiment.train))
+    target = data.german_credit_target()
 
     def explain(settings: ew.Settings) -> ew.Explanation:
         return ew.explain(

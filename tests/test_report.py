@@ -140,7 +140,7 @@ def test_numbers_equal_the_explanations(page: Page, explanation: ew.Explanation)
     certificate = explanation.certificate
     for side in (certificate.inputs, certificate.outputs):
         for value in (side.estimate, side.untrimmed, side.upper_limit):
-            assert f"{value:.4f}" in page.text
+            assert f"{value:.4g}" in page.text
     before, after = explanation.factual_outputs.mean(), explanation.outputs.mean()
     assert f"from {100 * before:.0f} % to {100 * after:.0f} %" in plain(page.by_tag["h1"][0])
     moved = (explanation.factual.astype(object) != explanation.counterfactual.astype(object)) & ~(
@@ -164,7 +164,7 @@ def test_the_answer_is_in_plain_words(page: Page, explanation: ew.Explanation) -
     assert start.endswith("rows would have to change.")
     assert "Certificate: met" in page.text
     assert "Not a causal claim" in page.text
-    assert "Nothing about the most extreme 5 % at either end." in page.text
+    assert "Nothing about the most extreme 5% at either end." in page.text
     for assumption in _words.assumptions(explanation.certificate):
         assert assumption in page.text
 
@@ -294,18 +294,24 @@ def test_verdicts(explanation: ew.Explanation) -> None:
         side = dataclasses.replace(certificate.outputs, **values)
         return dataclasses.replace(certificate, outputs=side)
 
-    missed, unknown = changed(upper_limit=0.9), changed(upper_limit=np.inf)
+    missed = changed(upper_limit=0.9, debiased=0.8)
+    unsure = changed(upper_limit=0.9, debiased=0.01, rows_needed=1234)
     assert verdict(missed) is Verdict.NOT_MET
-    assert verdict(unknown) is Verdict.NOT_CERTIFIABLE
+    assert verdict(unsure) is Verdict.NOT_CERTIFIABLE
     assert "more than the bound" in _words.side_words("outputs", missed.outputs)
-    assert "too few rows" in _words.side_words("outputs", unknown.outputs)
+    assert "the distance itself is about 0.8" in _words.side_words("outputs", missed.outputs)
+    assert "needs about n = 1,234" in _words.side_words("outputs", unsure.outputs)
+    near = changed(upper_limit=0.120004).outputs
+    assert "up to 0.120004 away from the target, more than the bound of 0.12." in (
+        _words.side_words("outputs", near)
+    )
     free = dataclasses.replace(certificate.inputs, bound=None, probability=None)
     assert "no bound was asked for" in _words.side_words("inputs", free)
     nothing = dataclasses.replace(
         changed(bound=None, probability=None), inputs=free, trim=0.0, kind=Kind.HELD_OUT
     )
     assert verdict(nothing) is Verdict.NOT_ASKED
-    assert len(_words.limits_of_the_claim(nothing)) == 2
+    assert len(nothing.not_claimed) == 2
     assert "never saw" in _words.meaning(nothing)
     assert "no bound asked for" in _notebook.certificate_html(nothing)
 

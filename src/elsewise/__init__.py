@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from elsewise import (
         baselines,
         datasets,
+        distributed,
         features,
         insight,
         metrics,
@@ -24,10 +25,20 @@ if TYPE_CHECKING:
         transport,
     )
     from elsewise._explain import explain
+    from elsewise._frontier import Frontier, frontier
+    from elsewise._stability import Stability
     from elsewise.balance import IntervalNarrowing, SetShrinking
     from elsewise.certificate import Certificate
     from elsewise.explanation import Explanation, Status
     from elsewise.features import Schema
+    from elsewise.many import (
+        Explanations,
+        Failure,
+        Task,
+        explain_groups,
+        explain_many,
+        explain_sweep,
+    )
     from elsewise.problem import Limits, Problem
     from elsewise.saving import load
     from elsewise.search import Outcome, iterate
@@ -38,6 +49,9 @@ __version__ = "0.1.0"
 __all__ = [
     "Certificate",
     "Explanation",
+    "Explanations",
+    "Failure",
+    "Frontier",
     "IntervalNarrowing",
     "Limits",
     "Outcome",
@@ -45,11 +59,18 @@ __all__ = [
     "Schema",
     "SetShrinking",
     "Settings",
+    "Stability",
     "Status",
+    "Task",
     "baselines",
     "datasets",
+    "distributed",
     "explain",
+    "explain_groups",
+    "explain_many",
+    "explain_sweep",
     "features",
+    "frontier",
     "insight",
     "iterate",
     "load",
@@ -64,6 +85,11 @@ __all__ = [
 _HOME = {
     "Certificate": "certificate",
     "Explanation": "explanation",
+    "Frontier": "_frontier",
+    "Stability": "_stability",
+    "frontier": "_frontier",
+    "Explanations": "many",
+    "Failure": "many",
     "IntervalNarrowing": "balance",
     "Limits": "problem",
     "Outcome": "search",
@@ -72,7 +98,11 @@ _HOME = {
     "SetShrinking": "balance",
     "Settings": "solver",
     "Status": "explanation",
+    "Task": "many",
     "explain": "_explain",
+    "explain_groups": "many",
+    "explain_many": "many",
+    "explain_sweep": "many",
     "iterate": "search",
     "load": "saving",
 }

@@ -2,35 +2,29 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Generator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-import numpy as np
 import pandas as pd
 from tqdm.auto import tqdm
 
-from elsewise._arrays import Array, asarray_like, to_numpy
-from elsewise.certificate import Certificate, Kind
+from elsewise._arrays import Array, take_rows, to_numpy
+from elsewise._resources import using
+from elsewise.asking import ask
+from elsewise.certificate import Certificate, Kind, cutoffs
 from elsewise.certificate import certify as certify_rows
-from elsewise.errors import InvalidInput
 from elsewise.explanation import Explanation, Status
 from elsewise.features import Encoder, Schema
 from elsewise.maps import Map, Rows, apply_map
-from elsewise.posing import pose
-from elsewise.problem import Limits, Problem, populate
-from elsewise.search import Outcome, Solution, iterate
+from elsewise.problem import Limits, Problem, broken_rows, populate
+from elsewise.search import Outcome, Solution, clock, iterate, shortened
 from elsewise.solver import Iteration, Settings, State
-from elsewise.targets import Sample, Share, Target
+from elsewise.split import CERTIFIED_ROWS, halve
+from elsewise.targets import Share, Target
 
 __all__ = ["explain"]
 
-CERTIFY = ("auto", "held-out", "in-sample")
-HELD_OUT_FROM = 200
-"""With this many rows "auto" holds out half of them."""
-FEWEST_ROWS = 20
-"""Each half of a split needs this many rows."""
 MARGIN = 1.2
 """The fit aims at the limits divided by this: unseen rows are a little farther than seen ones."""
 
@@ -44,6 +38,7 @@ def explain(
     background: pd.DataFrame | None = None,
     limits: Limits | None = None,
     certify: str = "auto",
+    population: str = "sample",
     seed: int = 0,
     settings: Settings | None = None,
     progress: bool | None = None,
@@ -69,6 +64,10 @@ def explain(
         "held-out": fit on a random half, certify on the other, so that the certificate speaks of
         the population the rows come from. "in-sample": the paper's, descriptive. "auto": held-out
         from 200 rows on.
+    population
+        "sample": the rows were drawn from what is spoken of. "all": they are all of it (a whole
+        portfolio), so that distances are exact, no limit is claimed, and bounds are met by the
+        distances themselves.
     seed
         The one source of randomness: the same seed gives the same result.
     settings
@@ -90,17 +89,25 @@ def explain(
     >>> explanation.ok
     True
     """
-    settings = settings or Settings()
-    limits = limits or Limits()
-    _check_kind("limits", limits, Limits, "Limits(inputs=0.2, outputs=0.1)")
-    _check_kind("settings", settings, Settings, "leave it out, or pass Settings(iterations=100)")
-    _check_kind("schema", schema, Schema | None, "leave it out, or start from Schema.infer")
-    _check_seed(seed)
-    _check_draws(settings.draws, limits.side_level)
-    kind = _kind(certify, len(rows) if isinstance(rows, pd.DataFrame) else 0)
-    problem, encoder = pose(model, rows, target, schema, background, limits, seed)
-    fit = _held_out if kind is Kind.HELD_OUT else _in_sample
-    answer = fit(problem, encoder, settings, _Watch(progress, stop))
+    problem, encoder, settings, kind = ask(
+        model,
+        rows,
+        target=target,
+        schema=schema,
+        background=background,
+        limits=limits,
+        certify=certify,
+        population=population,
+        seed=seed,
+        settings=settings,
+    )
+    watch = _Watch(progress, stop)
+    with using(settings.resources):
+        if kind is Kind.HELD_OUT:
+            answer = _held_out(problem, encoder, settings, watch)
+        else:
+            answer = _on_all(problem, encoder, settings, watch, kind)
+    notices = (*_notices(problem, encoder), *_sampling(problem, settings, kind))
     return Explanation(
         problem=problem,
         model=model,
@@ -110,7 +117,7 @@ def explain(
         factual_outputs=to_numpy(problem.outputs.values(problem.factual)),
         map=answer.map,
         certificate=answer.certificate,
-        status=replace(answer.status, notices=_notices(problem, encoder)),
+        status=replace(answer.status, notices=(*notices, *answer.certificate.notices)),
         iterations=tuple(answer.records),
         settings=settings,
     )
@@ -118,9 +125,21 @@ def explain(
 
 def _notices(problem: Problem, encoder: Encoder) -> tuple[str, ...]:
     """What inference decided, and how many rows stay because they are not legal themselves."""
-    broken = int(to_numpy(populate(problem, problem.factual).legal.broken).sum())
+    broken = int(to_numpy(broken_rows(problem, problem.factual)).sum())
     stay = f"{broken} rows break a rule or a range and stay as they are"
     return (*encoder.schema.notices, *([stay] if broken else []))
+
+
+def _sampling(problem: Problem, settings: Settings, kind: Kind) -> tuple[str, ...]:
+    """How many of many rows were fitted to and certified on."""
+    size, fitted = problem.factual.shape[0], settings.fit_rows
+    if kind is not Kind.HELD_OUT or size // 2 <= fitted:
+        return ()
+    certified = min(size - fitted, CERTIFIED_ROWS)
+    return (
+        f"fitted to {fitted:,} of {size:,} rows drawn at random and certified on {certified:,} "
+        "others; the map was applied to all (Settings.fit_rows)",
+    )
 
 
 class _Watch(NamedTuple):
@@ -140,43 +159,48 @@ class _Answer(NamedTuple):
     records: list[Iteration]
 
 
-def _in_sample(problem: Problem, encoder: Encoder, settings: Settings, watch: _Watch) -> _Answer:
-    """Fit and certify on all rows, as the paper does: descriptive."""
+def _on_all(
+    problem: Problem, encoder: Encoder, settings: Settings, watch: _Watch, kind: Kind
+) -> _Answer:
+    """Fit and certify on all rows: descriptive as in the paper, or exact for a whole population."""
     solution, records = _watched(iterate(problem, settings, watch.stop), watch.progress)
     state = solution.state
     rows = _returned(problem, encoder, state.rows.codes)
-    population = state.setup.population
+    recorded, population = state.map(), state.setup.population
+    certificate = certify_rows(
+        problem, population, rows, settings.draws, kind, still=_is_still(recorded)
+    )
     return _Answer(
         rows=rows,
-        map=state.map(),
-        certificate=certify_rows(problem, population, rows, settings.draws, Kind.IN_SAMPLE),
-        status=Status(
-            outcome=solution.outcome, binding=solution.binding, reachable=solution.reachable
-        ),
+        map=recorded,
+        certificate=certificate,
+        status=_status(solution, certificate),
         records=records,
     )
 
 
 def _held_out(problem: Problem, encoder: Encoder, settings: Settings, watch: _Watch) -> _Answer:
     """Fit and choose on one half, apply the map once to the other, certify there."""
-    rng = problem.generator("split")
-    size = problem.factual.shape[0]
-    order = rng.permutation(size)
-    seen, unseen = np.sort(order[: size // 2]), np.sort(order[size // 2 :])
-    targets = _halves(problem.target, rng)
-    fitted = _restricted(problem, seen, targets[0])
+    fitted, tested, unseen = halve(problem, settings.fit_rows)
     solution, records = _fitted(fitted, settings, watch)
     recorded = solution.state.map()
     rows = _returned(problem, encoder, apply_map(problem, recorded, problem.factual).codes)
-    tested = _restricted(problem, unseen, targets[1])
     population = populate(tested, tested.factual)
-    moved = Rows(*(asarray_like(to_numpy(part)[unseen], part) for part in rows))
-    certificate = certify_rows(tested, population, moved, settings.draws, Kind.HELD_OUT)
+    moved = Rows(*(take_rows(part, unseen) for part in rows))
+    certificate = certify_rows(
+        tested,
+        population,
+        moved,
+        settings.draws,
+        Kind.HELD_OUT,
+        still=_is_still(recorded),
+        cuts=cutoffs(fitted, to_numpy(solution.state.setup.population.outputs)),
+    )
     return _Answer(
         rows=rows,
         map=recorded,
         certificate=certificate,
-        status=_held_out_status(solution, certificate),
+        status=_status(solution, certificate),
         records=records,
     )
 
@@ -186,6 +210,7 @@ def _fitted(
 ) -> tuple[Solution, list[Iteration]]:
     """Fit with limits a little tighter than asked for, to leave room for rows not seen yet."""
     limits = problem.limits
+    late = clock(settings.seconds, watch.stop)
     tight = replace(
         problem,
         limits=replace(
@@ -195,13 +220,19 @@ def _fitted(
         ),
     )
     solution, records = _watched(iterate(tight, settings, watch.stop), watch.progress)
-    if solution.outcome is not Outcome.NOT_FEASIBLE:
-        return solution, records
-    return _watched(iterate(problem, settings, watch.stop), watch.progress)
+    if solution.outcome is Outcome.NOT_FEASIBLE:
+        return _watched(iterate(problem, settings, watch.stop), watch.progress)
+    solution, more = _watched(shortened(tight, settings, solution, late), watch.progress)
+    return solution, records + [r._replace(iteration=len(records) + r.iteration) for r in more]
 
 
-def _held_out_status(solution: Solution, certificate: Certificate) -> Status:
-    """What the unseen rows say of the fit."""
+def _is_still(recorded: Map) -> bool:
+    """Whether a map leaves every row where it is."""
+    return not recorded.steps and not recorded.motion.noise
+
+
+def _status(solution: Solution, certificate: Certificate) -> Status:
+    """What the certificate says of the fit; the search was steered by less than all of it."""
     missed = [
         (name, side)
         for name, side in (("inputs", certificate.inputs), ("outputs", certificate.outputs))
@@ -210,35 +241,21 @@ def _held_out_status(solution: Solution, certificate: Certificate) -> Status:
     if not missed:
         if solution.outcome is Outcome.NOT_FEASIBLE:
             return Status(outcome=Outcome.CERTIFIED)
-        return Status(outcome=solution.outcome)
+        return Status(outcome=solution.outcome, reason=solution.reason)
     if solution.outcome in (Outcome.CERTIFIED, Outcome.NOTHING_TO_DO):
         name, side = missed[0]
-        return Status(outcome=Outcome.NOT_CERTIFIED, binding=name, reachable=side.upper_limit)
-    return Status(outcome=solution.outcome, binding=solution.binding, reachable=solution.reachable)
-
-
-def _restricted(problem: Problem, chosen: np.ndarray, target: Target) -> Problem:
-    """The same question about some of the rows."""
-    factual = asarray_like(to_numpy(problem.factual)[chosen], problem.factual)
-    return replace(problem, factual=factual, target=target)
-
-
-def _halves(target: Target, rng: np.random.Generator) -> tuple[Target, Target]:
-    """A sampled target is split like the rows; any other serves both halves."""
-    if not isinstance(target, Sample):
-        return target, target
-    size = len(target.values)
-    if size < 4:
-        raise InvalidInput(
-            "target",
-            expected="a sample of at least 4 values, two for each half",
-            received=f"{size}",
-            fix="give more values, or use certify='in-sample'",
+        return Status(
+            outcome=Outcome.NOT_CERTIFIED,
+            binding=name,
+            reachable=side.at_most,
+            rows_needed=certificate.rows_needed,
         )
-    order = rng.permutation(size)
-    first, second = np.sort(order[: size // 2]), np.sort(order[size // 2 :])
-    values = target.values  # noqa: PD011
-    return replace(target, values=values[first]), replace(target, values=values[second])
+    return Status(
+        outcome=solution.outcome,
+        binding=solution.binding,
+        reachable=solution.reachable,
+        rows_needed=certificate.rows_needed,
+    )
 
 
 def _returned(problem: Problem, encoder: Encoder, codes: Array) -> Rows:
@@ -268,52 +285,3 @@ def _watched(
 def _disabled(progress: bool | None) -> bool | None:
     """The value tqdm wants: None leaves the bar out where there is no terminal."""
     return None if progress is None else not progress
-
-
-def _kind(certify: str, size: int) -> Kind:
-    """Which rows the certificate is computed on."""
-    if certify not in CERTIFY:
-        raise InvalidInput(
-            "certify",
-            expected=", ".join(map(repr, CERTIFY)),
-            received=repr(certify),
-            fix="'held-out' speaks of the population, 'in-sample' describes the explained rows",
-        )
-    if certify == "held-out" and size < 2 * FEWEST_ROWS:
-        raise InvalidInput(
-            "certify",
-            expected=f"at least {2 * FEWEST_ROWS} rows to hold out half of them",
-            received=f"{size} rows",
-            fix="certify='in-sample' describes the explained rows",
-        )
-    held_out = certify == "held-out" or (certify == "auto" and size >= HELD_OUT_FROM)
-    return Kind.HELD_OUT if held_out else Kind.IN_SAMPLE
-
-
-def _check_kind(argument: str, value: object, kind: Any, fix: str) -> None:
-    if not isinstance(value, kind):
-        raise InvalidInput(
-            argument,
-            expected=f"elsewise.{argument.capitalize()}",
-            received=type(value).__name__,
-            fix=fix,
-        )
-
-
-def _check_seed(seed: object) -> None:
-    whole = isinstance(seed, int | np.integer) and not isinstance(seed, bool)
-    if not whole or seed < 0:  # type: ignore[operator]
-        raise InvalidInput(
-            "seed", expected="a whole number >= 0", received=repr(seed), fix="seed=0 is the default"
-        )
-
-
-def _check_draws(draws: int, level: float) -> None:
-    needed = math.ceil(level / (1.0 - level) - 1e-9)
-    if draws < needed:
-        raise InvalidInput(
-            "settings.draws",
-            expected=f"at least {needed} bootstrap draws for confidence on each side {level:g}",
-            received=draws,
-            fix="leave draws at 999, or ask for less confidence",
-        )

@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from elsewise._arrays import Array, asarray_like, namespace, to_numpy
+from elsewise._arrays import Array, asarray_like
 from elsewise.features import Kind
-from elsewise.proposals import Aim, cross_squares, on_grid
 
 if TYPE_CHECKING:
-    from elsewise.features import Embedding, Schema
+    from elsewise.features import Schema
 
-__all__ = ["Edits", "Luck", "Unit", "apply_edits", "draw_edits", "learn", "revert_edits", "units"]
+__all__ = ["Edits", "Luck", "Source", "Unit", "draw_edits", "learn", "revert_edits", "units"]
 
 DONORS = 64
 """Background rows offered as donors in one iteration."""
@@ -86,8 +85,8 @@ def units(schema: Schema, seen: np.ndarray) -> tuple[Unit, ...]:
 class Edits:
     """The edits of one iteration, as recorded."""
 
-    sources: Array
-    """int (C, p): a `Source` per edit and column."""
+    sources: np.ndarray
+    """int ndarray (C, p): a `Source` per edit and column; says what to compute, so always NumPy."""
     values: Array
     """(C, p): the value or the shift, where the source asks for one."""
     donors: Array
@@ -98,7 +97,7 @@ class Edits:
     def like(self, reference: Array) -> Edits:
         """The edits in the library and on the device of ``reference``."""
         return Edits(
-            sources=asarray_like(self.sources, reference),
+            sources=self.sources,
             values=asarray_like(self.values, reference),
             donors=asarray_like(self.donors, reference),
             donor_outputs=asarray_like(self.donor_outputs, reference),
@@ -203,35 +202,10 @@ def _odds(luck: np.ndarray) -> np.ndarray:
     return even if total <= 0 else EXPLORE * even + (1.0 - EXPLORE) * luck / total
 
 
-def apply_edits(
-    edits: Edits, embedding: Embedding, aim: Aim, codes: Array, factual: Array, embedded: Array
-) -> Array:
-    """Return the edited rows (C, n, p), before they are made legal."""
-    xp = namespace(codes)
-    sources = edits.sources[:, None, :]
-    anchor = on_grid(embedding, codes, embedding.push(codes, aim.anchor - embedded))
-    donor = xp.take(edits.donors, _best_donors(edits, embedding, aim), axis=0)
-    moved = xp.where(sources == Source.VALUE, edits.values[:, None, :], codes[None, :, :])
-    moved = xp.where(sources == Source.SHIFT, codes + edits.values[:, None, :], moved)
-    moved = xp.where(sources == Source.ANCHOR, anchor, moved)
-    moved = xp.where(sources == Source.FACTUAL, factual, moved)
-    return xp.where(sources == Source.DONOR, donor, moved)
-
-
-def _best_donors(edits: Edits, embedding: Embedding, aim: Aim) -> Array:
-    """Index (n,) of the donor with the smallest q_i for each row."""
-    xp = namespace(aim.anchor)
-    d, k = aim.anchor.shape[-1], aim.wanted.shape[-1]
-    inputs = cross_squares(aim.anchor, embedding.embed(edits.donors))
-    outputs = cross_squares(aim.wanted, edits.donor_outputs)
-    costs = (1.0 - aim.eta) / d * inputs + aim.eta / k * outputs
-    return xp.argmin(costs, axis=-1)
-
-
 def learn(luck: Luck, edits: Edits, moving: Sequence[Unit], gains: np.ndarray) -> Luck:
     """Update past success with the mean gain (C,) each edit brought to the rows that took it."""
     sources, helped = np.zeros(len(Source)), np.zeros(len(moving))
-    table = to_numpy(edits.sources)
+    table = edits.sources
     for unit_index, unit in enumerate(moving):
         used = table[:, unit.columns[0]]
         helped[unit_index] = gains[used != Source.KEEP].sum()

@@ -13,6 +13,9 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Any
+
 __all__ = [
     "DataError",
     "ElsewiseError",
@@ -57,6 +60,16 @@ class InvalidInput(ElsewiseError, ValueError):
         self.fix = fix
         super().__init__(f"{argument}: expected {expected}, received {received}. Fix: {fix}.")
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Exceptions are pickled by their message, which is not what this one is made from.
+        return partial(
+            type(self),
+            self.argument,
+            expected=self.expected,
+            received=str(self.received),
+            fix=self.fix,
+        ), ()
+
 
 class ModelError(ElsewiseError, RuntimeError):
     """The model under explanation raised, or returned something that is not its outputs."""
@@ -78,4 +91,9 @@ class MissingExtra(ElsewiseError, ImportError):
     """An optional dependency is not installed."""
 
     def __init__(self, package: str, extra: str) -> None:
+        self.package = package
+        self.extra = extra
         super().__init__(f"{package} is not installed. Fix: pip install 'elsewise[{extra}]'.")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.package, self.extra)

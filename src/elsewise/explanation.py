@@ -11,7 +11,8 @@ import pandas as pd
 import scipy.sparse
 
 from elsewise._arrays import to_numpy
-from elsewise.certificate import Certificate
+from elsewise._resources import using
+from elsewise.certificate import Certificate, told_apart
 from elsewise.errors import InvalidInput, NotFeasible
 from elsewise.features import Encoder
 from elsewise.maps import Map, Rows, apply_map
@@ -25,10 +26,14 @@ from elsewise.transport import coupling, direction_blocks, project
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
 
-    from elsewise.insight import Groups
+    from elsewise._frontier import Frontier
+    from elsewise._stability import Stability
+    from elsewise.insight import Effects, Groups
 
 __all__ = ["Explanation", "Status"]
 
+PROBED = 1024
+"""Rows of the fit that a model can be tried out on."""
 SUCCESS = frozenset(
     {Outcome.CERTIFIED, Outcome.NOTHING_TO_DO, Outcome.CHOSEN, Outcome.MADE_ELSEWHERE}
 )
@@ -43,6 +48,10 @@ class Status:
     """The side whose limit could not be met, "inputs" or "outputs"."""
     reachable: float | None = None
     """The smallest upper limit found on that side with the other side's limit met."""
+    rows_needed: int | None = None
+    """About how many rows in all would do, where only their number is missing."""
+    reason: str = ""
+    """Why this result, where no limit decided."""
     notices: tuple[str, ...] = ()
     """What the user may want to know about the columns and rows."""
 
@@ -53,8 +62,10 @@ class Status:
 
     def __str__(self) -> str:
         if self.binding is None or self.reachable is None:
-            return self.outcome.value
-        return f"{self.outcome.value} (binding: {self.binding}, reachable: {self.reachable:.3g})"
+            return f"{self.outcome.value} ({self.reason})" if self.reason else self.outcome.value
+        rows = "" if self.rows_needed is None else f", needs about {self.rows_needed:,} rows"
+        details = f"binding: {self.binding}, reachable: {self.reachable:.3g}{rows}"
+        return f"{self.outcome.value} ({details})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -134,8 +145,10 @@ class Explanation:
             )
         encoder = self.encoder.extend(rows)
         plain = encoder.encode(rows)
+        if not len(plain):
+            return encoder.decode(plain, index=rows.index)
         # Tried out on the rows of the fit, so that the model is read the same way for any batch.
-        probe = to_numpy(self.problem.factual)
+        probe = to_numpy(self.problem.factual[:PROBED, ...])
         outputs = bind(self.model, encoder, probe=probe)
         problem = replace(
             self.problem,
@@ -145,7 +158,8 @@ class Explanation:
             obeys=encoder.obeys if encoder.schema.rules else self.problem.obeys,
         )
         codes = outputs.place(plain)
-        moved = apply_map(problem, self.map, codes)
+        with using(self.settings.resources):
+            moved = apply_map(problem, self.map, codes)
         return encoder.decode(moved.codes, index=rows.index)
 
     def changes(self) -> pd.DataFrame:
@@ -177,6 +191,24 @@ class Explanation:
         from elsewise import insight
 
         return insight.plausibility(self, background)
+
+    def effects(self, labels: Any = None, groups: Any = None, **options: Any) -> Effects:
+        """Accuracy and fairness before and after; see `elsewise.insight.effects`."""
+        from elsewise import insight
+
+        return insight.effects(self, labels, groups, **options)
+
+    def frontier(self, points: int = 11, progress: bool | None = None) -> Frontier:
+        """How far for how close, of the same question; see `elsewise.frontier`."""
+        from elsewise._frontier import frontier_of
+
+        return frontier_of(self, points, progress)
+
+    def stability(self, seeds: int = 5, progress: bool | None = None) -> Stability:
+        """How much the answer depends on seeds, directions, trim, background and weights."""
+        from elsewise._stability import stability_of
+
+        return stability_of(self, seeds, progress)
 
     def mu(self, directions: np.ndarray | None = None) -> scipy.sparse.csr_array:
         """Input plan between counterfactual and factual rows, averaged over directions.
@@ -245,11 +277,12 @@ class Explanation:
         parts = []
         for name, side in (("inputs", certificate.inputs), ("outputs", certificate.outputs)):
             if side.bound is None:
-                parts.append(f"{name} {side.upper_limit:.3g}")
+                parts.append(f"{name} {side.at_most:.3g}")
             else:
-                sign = "<=" if side.met else ">"
-                parts.append(f"{name} {side.upper_limit:.3g} {sign} {side.bound:.3g}")
-        kind = f"{certificate.kind}, {certificate.confidence:.0%}"
+                at_most, bound = told_apart(side.at_most, side.bound)
+                parts.append(f"{name} {at_most} {'<=' if side.met else '>'} {bound}")
+        level = certificate.confidence
+        kind = f"{certificate.kind}, {'exact' if level is None else f'{100 * level:.4g}%'}"
         head, _, advice = str(self.status).partition(":")
         tail = f";{advice}" if advice else ""
         return f"<Explanation: {head} ({kind}): {', '.join(parts)}{tail}>"

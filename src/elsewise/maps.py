@@ -14,32 +14,39 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numpy as np
-
-from elsewise._arrays import Array, asarray_like, namespace
-from elsewise.edits import Edits, apply_edits
+from elsewise._arrays import Array, asarray_like, namespace, on_device
+from elsewise._resources import block_rows
+from elsewise.edits import Edits
+from elsewise.offers import (
+    Now,
+    Offers,
+    are_many,
+    choose,
+    edited_rows,
+    legal_rows,
+    side_by_side,
+    stepped_rows,
+    steps_in_turn,
+)
 from elsewise.problem import Population, Problem, populate
 from elsewise.proposals import (
     SMOOTH_OFFERS,
     Aim,
     View,
     descent_step,
-    input_costs,
     on_grid,
-    output_costs,
     row_costs,
     row_noise,
     smooth_steps,
 )
-from elsewise.transport import MonotoneMaps, project
+from elsewise.transport import MonotoneMaps, row_tiles, transported
 
 __all__ = ["Map", "Motion", "Rows", "Step", "aim_at", "apply_map", "move", "replay", "start"]
 
 
-NEAR = 1e-8
-"""A number within this share of a standard deviation of its factual value is that value."""
-BLOCK_CELLS = 1 << 24
-"""Cells of proposals handled at once: rows are moved in blocks of at most this size."""
+REPLAYED = 1 << 16
+"""Rows that go through all steps of a map together, on the host; sixteen times as many on an
+accelerator."""
 
 
 class Rows(NamedTuple):
@@ -99,7 +106,7 @@ def start(problem: Problem, motion: Motion, population: Population) -> Rows:
         return Rows(population.codes, population.outputs)
     noise = row_noise(population.codes, problem.seed, problem.embedding.size)
     shift = motion.noise * asarray_like(noise, population.embedded)
-    moved = _legal(problem, population, _stepped(problem, population.codes, [shift]))[0, ...]
+    moved = _legal_step(problem, population, population.codes, shift)
     return Rows(moved, problem.precise.values(moved))
 
 
@@ -107,33 +114,21 @@ def aim_at(
     step: Step, motion: Motion, population: Population, embedded: Array, outputs: Array
 ) -> Aim:
     """Anchor and wanted output of every row, from the recorded maps."""
-    anchor = _transported(step.anchors, embedded, step.directions)
+    anchor = transported(step.anchors, embedded, step.directions)
     if motion.rho < 1.0:
         anchor = motion.rho * anchor + (1.0 - motion.rho) * population.embedded
     wanted = population.wanted
     if wanted is None and step.wanted is not None:
-        wanted = _transported(step.wanted, outputs, step.output_directions)
+        wanted = transported(step.wanted, outputs, step.output_directions)
     return Aim(anchor=anchor, wanted=wanted, eta=step.eta)
 
 
-def _transported(maps: MonotoneMaps, points: Array, directions: Array) -> Array:
-    """Points moved by the mean of their directional displacements.
-
-    For complete orthonormal blocks this is the minimizer of mean_k (theta_k . z - t_ik)^2 over z.
-    """
-    xp = namespace(points)
-    dimension, count = directions.shape
-    shift = maps.displacement(project(points, directions))
-    rows = xp.matmul(xp.matrix_transpose(shift), xp.matrix_transpose(directions))
-    return points + rows * (dimension / count)
-
-
 class Moved(NamedTuple):
-    """The rows after an iteration, and which proposals they took."""
+    """The rows after an iteration, and what the proposals brought."""
 
     rows: Rows
-    taken: Array
-    """int Array (n,): 0 for a row that stayed, c for the c-th proposal, edits first."""
+    gains: Array
+    """Array (C,): what each proposal brought, summed over the rows that took it; edits first."""
     costs: Array
     """Array (2, n): each row's cost before and after."""
 
@@ -149,11 +144,10 @@ def move(
     """Lines 8 and 9 of Algorithm 1: every row takes its step, a bounded number at a time."""
     n, p = rows.codes.shape
     offers = len(SMOOTH_OFFERS) + (0 if step.edits is None else step.edits.sources.shape[0])
-    size = max(1, BLOCK_CELLS // (offers * p))
+    size = block_rows(offers * p, device=on_device(rows.codes))
     if n <= size:
         return _move(problem, motion, population, step, rows, embedded)
     xp = namespace(rows.codes)
-    blocks = [slice(first, min(first + size, n)) for first in range(0, n, size)]
     parts = [
         _move(
             problem,
@@ -163,14 +157,14 @@ def move(
             Rows(rows.codes[block, ...], rows.outputs[block, ...]),
             embedded[block, ...],
         )
-        for block in blocks
+        for block in row_tiles(n, size)
     ]
     return Moved(
         Rows(
             xp.concat([part.rows.codes for part in parts]),
             xp.concat([part.rows.outputs for part in parts]),
         ),
-        xp.concat([part.taken for part in parts]),
+        xp.sum(xp.stack([part.gains for part in parts]), axis=0),
         xp.concat([part.costs for part in parts], axis=1),
     )
 
@@ -186,8 +180,15 @@ def _move(
     aim = aim_at(step, motion, population, embedded, rows.outputs)
     if motion.gradient:
         return _descend(problem, motion, population, aim, rows, embedded)
-    offers = _offers(problem, population, step, aim, rows, embedded)
-    return _keep_best(problem, population, step, aim, rows, embedded, offers)
+    price = step.sparsity / embedded.shape[-1]
+    now = Now(problem.embedding, population, rows.codes, embedded, aim, price)
+    if step.edits is None and price == 0 and are_many(rows.codes):
+        steps = smooth_steps(problem, aim, _view(problem, rows, embedded))
+        codes, outputs, costs, gains = steps_in_turn(problem, now, rows.outputs, steps)
+    else:
+        offers = _offers(problem, population, step, now, rows.outputs)
+        codes, outputs, costs, gains = choose(problem, now, rows.outputs, offers)
+    return Moved(Rows(codes, outputs), gains, costs)
 
 
 def _descend(
@@ -201,92 +202,28 @@ def _descend(
     """The paper's step: along the negative gradient, whatever it leads to."""
     xp = namespace(rows.codes)
     downhill = descent_step(aim, _view(problem, rows, embedded), motion.tau)
-    codes = _legal(problem, population, _stepped(problem, rows.codes, [downhill]))[0, ...]
+    codes = _legal_step(problem, population, rows.codes, downhill)
     moved = Rows(codes, problem.precise.values(codes))
     before = row_costs(aim, embedded, rows.outputs)
     after = row_costs(aim, problem.embedding.embed(codes), moved.outputs)
-    return Moved(moved, xp.ones_like(xp.argsort(before)), xp.stack([before, after]))
+    return Moved(moved, before[:0], xp.stack([before, after]))
 
 
 def _offers(
-    problem: Problem, population: Population, step: Step, aim: Aim, rows: Rows, embedded: Array
-) -> Array:
-    """Legal proposals (C, n, p) for every row, edits first."""
-    xp = namespace(rows.codes)
-    offers = []
-    if step.edits is not None:
-        factual = population.codes
-        offers.append(
-            apply_edits(step.edits, problem.embedding, aim, rows.codes, factual, embedded)
-        )
-    if problem.precise.smooth:
-        view = _view(problem, rows, embedded)
-        steps = smooth_steps(problem, aim, view)
-        if step.sparsity > 0:
-            # Only what has moved already moves on.
-            moved = xp.astype(embedded != population.embedded, embedded.dtype)
-            steps = [moved * one for one in steps]
-        offers.append(_stepped(problem, rows.codes, steps))
-    return _legal(problem, population, xp.concat(offers))
-
-
-def _keep_best(
-    problem: Problem,
-    population: Population,
-    step: Step,
-    aim: Aim,
-    rows: Rows,
-    embedded: Array,
-    offers: Array,
-) -> Moved:
-    """Each row keeps its cheapest proposal, or stays; the model sees what could be cheaper."""
-    xp = namespace(rows.codes)
-    count, n, p = offers.shape
-    flat = xp.reshape(offers, (count * n, p))
-    places = xp.reshape(problem.embedding.embed(flat), (count, n, -1))
-    before = row_costs(aim, embedded, rows.outputs)
-    inputs = input_costs(aim, places)
+    problem: Problem, population: Population, step: Step, now: Now, outputs: Array
+) -> Offers:
+    """Legal proposals for every row, edits first."""
+    edited = None if step.edits is None else edited_rows(step.edits, now)
+    if edited is not None and not problem.precise.smooth:
+        return edited
+    xp = namespace(now.codes)
+    steps = smooth_steps(problem, now.aim, _view(problem, Rows(now.codes, outputs), now.embedded))
     if step.sparsity > 0:
-        price = step.sparsity / embedded.shape[-1]
-        before = before + price * _changed(population, rows.codes)
-        inputs = inputs + price * _changed(population, offers)
-    # Output costs are never negative: what the inputs alone make too dear need not be evaluated.
-    new = xp.any(_differs(offers, rows.codes), axis=-1)
-    worth = xp.reshape((inputs < before) & new, (-1,))
-    if problem.obeys is not None and bool(xp.any(worth)):
-        keeps = xp.zeros_like(worth)
-        keeps[worth] = asarray_like(problem.obeys(flat[worth, ...]), worth)
-        worth = keeps
-    if not bool(xp.any(worth)):
-        return Moved(rows, xp.zeros_like(xp.argsort(before)), xp.stack([before, before]))
-    outputs = xp.zeros((count * n, rows.outputs.shape[1]), dtype=rows.outputs.dtype)
-    outputs = asarray_like(outputs, rows.outputs)
-    outputs[worth, ...] = problem.precise.values(flat[worth, ...])
-    missed = output_costs(aim.wanted, aim.eta, xp.reshape(outputs, (count, n, -1)))
-    total = inputs + missed
-    costs = xp.where(xp.reshape(worth, (count, n)), total, xp.full_like(total, np.inf))
-    best = xp.argmin(costs, axis=0)
-    index = best * n + asarray_like(np.arange(n), rows.codes)
-    cheapest = xp.take(xp.reshape(costs, (-1,)), index)
-    better = cheapest < before  # a tie leaves a row where it is
-    moved = Rows(
-        xp.where(better[:, None], xp.take(flat, index, axis=0), rows.codes),
-        xp.where(better[:, None], xp.take(outputs, index, axis=0), rows.outputs),
-    )
-    taken = xp.where(better, best + 1, xp.zeros_like(best))
-    return Moved(moved, taken, xp.stack([before, xp.where(better, cheapest, before)]))
-
-
-def _differs(codes: Array, others: Array) -> Array:
-    """Cells that differ; two missing cells do not."""
-    xp = namespace(codes)
-    return (codes != others) & ~(xp.isnan(codes) & xp.isnan(others))
-
-
-def _changed(population: Population, codes: Array) -> Array:
-    """Number of cells of each row that are not factual."""
-    xp = namespace(codes)
-    return xp.sum(xp.astype(_differs(codes, population.codes), codes.dtype), axis=-1)
+        # Only what has moved already moves on.
+        moved = xp.astype(now.embedded != population.embedded, now.embedded.dtype)
+        steps = [moved * one for one in steps]
+    stepped = stepped_rows(_stepped(problem, now.codes, steps), now)
+    return stepped if edited is None else side_by_side(edited, stepped)
 
 
 def _view(problem: Problem, rows: Rows, embedded: Array) -> View:
@@ -300,21 +237,22 @@ def _stepped(problem: Problem, codes: Array, steps: list[Array]) -> Array:
     xp = namespace(codes)
     shape = (len(steps), *codes.shape)
     repeated = xp.reshape(xp.broadcast_to(codes, shape), (-1, codes.shape[1]))
-    moved = problem.embedding.push(repeated, xp.concat(steps))
-    return xp.reshape(on_grid(problem.embedding, repeated, moved), shape)
+    moved = problem.embedding.push(repeated, on_grid(xp.concat(steps)))
+    return xp.reshape(moved, shape)
 
 
-def _legal(problem: Problem, population: Population, moved: Array) -> Array:
-    """Make proposals (C, n, p) legal; pinned rows stay, and so do cells back where they were."""
-    xp = namespace(moved)
-    legal = population.legal.legalize(moved)
-    back = xp.abs(legal - population.codes) <= NEAR * problem.embedding.reach
-    return xp.where(back | population.pinned[:, None], population.codes, legal)
+def _legal_step(problem: Problem, population: Population, codes: Array, step: Array) -> Array:
+    """Codes (n, p) moved by a step (n, d) and made legal."""
+    moved = _stepped(problem, codes, [step])[0, ...]
+    return legal_rows(problem.embedding, population, moved)
 
 
 def replay(problem: Problem, recorded: Map, codes: Array) -> Iterator[Rows]:
     """Yield the rows before the first step and after each."""
-    population = populate(problem, codes)
+    return _replay(problem, recorded, populate(problem, codes))
+
+
+def _replay(problem: Problem, recorded: Map, population: Population) -> Iterator[Rows]:
     motion = recorded.motion
     rows = start(problem, motion, population)
     yield rows
@@ -325,5 +263,31 @@ def replay(problem: Problem, recorded: Map, codes: Array) -> Iterator[Rows]:
 
 
 def apply_map(problem: Problem, recorded: Map, codes: Array) -> Rows:
-    """Apply the map to rows it may never have seen."""
-    return deque(replay(problem, recorded, codes), maxlen=1)[0]
+    """Apply the map to rows it may never have seen, a bounded number of them at a time."""
+    size = (16 if on_device(codes) else 1) * REPLAYED
+    parts = [
+        _applied(problem, recorded, populate(problem, codes[block, ...]))
+        for block in row_tiles(codes.shape[0], size)
+    ]
+    if len(parts) == 1:
+        return parts[0]
+    xp = namespace(codes)
+    return Rows(
+        xp.concat([part.codes for part in parts]), xp.concat([part.outputs for part in parts])
+    )
+
+
+def _applied(problem: Problem, recorded: Map, population: Population) -> Rows:
+    """Where the map leads; rows that stay are not taken along."""
+    xp = namespace(population.codes)
+    moving = ~population.pinned
+    (index,) = xp.nonzero(moving)
+    if index.shape[0] == moving.shape[0]:
+        return deque(_replay(problem, recorded, population), maxlen=1)[0]
+    codes, outputs = (
+        xp.asarray(part, copy=True) for part in (population.codes, population.outputs)
+    )
+    if index.shape[0] > 0:
+        last = deque(_replay(problem, recorded, population.take(index)), maxlen=1)[0]
+        codes[moving, ...], outputs[moving, ...] = last
+    return Rows(codes, outputs)

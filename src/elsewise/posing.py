@@ -59,6 +59,9 @@ def pose(
             received="every feature is frozen",
             fix="free one with schema.free(name)",
         )
+    donors = _drawn(rows if background is None else background, seed)
+    # The model is asked about the donors too: their fixed values must be known.
+    encoder = encoder.extend(donors)
     codes = encoder.encode(rows)
     _check_rules(schema, rows, codes)
     outputs = bind(model, encoder, probe=codes)
@@ -78,7 +81,7 @@ def pose(
         outputs=outputs,
         precise=precise,
         target=target,
-        background=outputs.place(_sampled(encoder, background, codes, seed)),
+        background=outputs.place(encoder.encode(donors)),
         obeys=encoder.obeys if schema.rules else None,
         limits=limits,
         seed=seed,
@@ -86,17 +89,12 @@ def pose(
     return problem, encoder
 
 
-def _sampled(
-    encoder: Encoder, background: pd.DataFrame | None, codes: np.ndarray, seed: int
-) -> np.ndarray:
-    """Codes of at most `DONOR_ROWS` background rows."""
-    size = len(codes if background is None else background)
+def _drawn(background: pd.DataFrame, seed: int) -> pd.DataFrame:
+    """At most `DONOR_ROWS` background rows."""
+    size = len(background)
     rng = np.random.default_rng([seed, *b"background"])
     chosen = np.sort(rng.choice(size, size=min(size, DONOR_ROWS), replace=False))
-    if background is None:
-        return codes[chosen]
-    rows = background.iloc[chosen]
-    return encoder.extend(rows).encode(rows)
+    return background.iloc[chosen]
 
 
 def _check_rules(schema: Schema, rows: pd.DataFrame, codes: np.ndarray) -> None:

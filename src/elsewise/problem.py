@@ -9,15 +9,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from elsewise._arrays import Array, asarray_like, namespace, to_numpy
+from elsewise._arrays import Array, asarray_like, namespace
+from elsewise.confidence import Method
 from elsewise.errors import InvalidInput
+from elsewise.features.legal import rows_outside
 from elsewise.targets import Constant, Derived, Target
 
 if TYPE_CHECKING:
     from elsewise.features import Embedding, Legal, Schema
     from elsewise.models import Outputs
 
-__all__ = ["Limits", "Population", "Problem", "populate"]
+__all__ = ["Limits", "Population", "Problem", "broken_rows", "generator", "populate"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +43,15 @@ class Limits:
     """Confidence that both statements hold together."""
     trim: float = 0.05
     """Share of mass at either end about which nothing is certified."""
+    method: str = "auto"
+    """Kind of the upper limits: "auto" (asymptotic; finite-sample where few rows moved, or where
+    nothing is trimmed and rows are few), "asymptotic", "finite-sample", or "exact" (the rows are
+    the population and no limit is claimed, see ``population="all"`` of `explain`)."""
+    support: tuple[float, float] | None = None
+    """Ends that no output can leave; known to be 0 and 1 for probabilities."""
+    cutoff: float | None = None
+    """The output that counts as passing in the certificate's shares; None: 0.5 for probabilities,
+    else what the target names, or the median output."""
 
     def __post_init__(self) -> None:
         for name in ("inputs", "outputs"):
@@ -66,6 +77,27 @@ class Limits:
                 received=repr(self.trim),
                 fix="0.05 leaves out 5 % at either end",
             )
+        if self.method not in list(Method):
+            raise InvalidInput(
+                "limits.method",
+                expected=", ".join(repr(kind.value) for kind in Method),
+                received=repr(self.method),
+                fix="'auto' chooses",
+            )
+        if self.support is not None and not _is_range(self.support):
+            raise InvalidInput(
+                "limits.support",
+                expected="two finite numbers, lower < upper, or None",
+                received=repr(self.support),
+                fix="give the ends that no output can leave, such as (0, 100)",
+            )
+        if self.cutoff is not None and not (_is_number(self.cutoff) and math.isfinite(self.cutoff)):
+            raise InvalidInput(
+                "limits.cutoff",
+                expected="a finite number, or None",
+                received=repr(self.cutoff),
+                fix="give the output from which on a row counts as passing",
+            )
 
     @property
     def side_level(self) -> float:
@@ -75,6 +107,13 @@ class Limits:
 
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+
+
+def _is_range(ends: object) -> bool:
+    if not (isinstance(ends, tuple | list) and len(ends) == 2 and all(map(_is_number, ends))):
+        return False
+    low, high = ends
+    return bool(-math.inf < low < high < math.inf)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +146,12 @@ class Problem:
 
         Purposes are named so that, say, asking for more bootstrap draws never changes directions.
         """
-        return np.random.default_rng([self.seed, *purpose.encode()])
+        return generator(self.seed, purpose)
+
+
+def generator(seed: int, purpose: str) -> np.random.Generator:
+    """Return the random generator of a seed for one purpose."""
+    return np.random.default_rng([seed, *purpose.encode()])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,28 +170,49 @@ class Population:
     """Array (n, K): outputs wanted row by row, where the target is a function of the output."""
     pinned: Array
     """Boolean array (n,): rows that stay: already as wanted, or breaking a rule or range."""
+    free: Array
+    """Boolean array (n, p): cells that can move, in rows that do not stay."""
 
     def block(self, rows: slice) -> Population:
         """Some of the rows, one after the other."""
-        index = asarray_like(np.arange(rows.start, rows.stop), self.codes)
         return Population(
             codes=self.codes[rows, ...],
             embedded=self.embedded[rows, ...],
             outputs=self.outputs[rows, ...],
-            legal=self.legal.take(index),
+            legal=self.legal.block(rows),
             wanted=None if self.wanted is None else self.wanted[rows, ...],
             pinned=self.pinned[rows],
+            free=self.free[rows, ...],
         )
+
+    def take(self, index: Array) -> Population:
+        """Some of the rows, int (m,)."""
+        xp = namespace(self.codes)
+        return Population(
+            codes=xp.take(self.codes, index, axis=0),
+            embedded=xp.take(self.embedded, index, axis=0),
+            outputs=xp.take(self.outputs, index, axis=0),
+            legal=self.legal.take(index),
+            wanted=None if self.wanted is None else xp.take(self.wanted, index, axis=0),
+            pinned=xp.take(self.pinned, index, axis=0),
+            free=xp.take(self.free, index, axis=0),
+        )
+
+
+def broken_rows(problem: Problem, codes: Array) -> Array:
+    """Return, bool (n,), the rows that break a rule or a declared range, and so stay."""
+    broken = rows_outside(problem.schema.features, codes)
+    if problem.obeys is None:
+        return broken
+    return broken | asarray_like(~problem.obeys(codes), broken)
 
 
 def populate(problem: Problem, codes: Array) -> Population:
     """Look at rows before they move."""
     xp = namespace(codes)
     outputs = problem.precise.values(codes)
-    rules = None if problem.obeys is None else ~problem.obeys(codes)
-    legal = problem.schema.legal(to_numpy(codes), broken=rules)
-    broken = asarray_like(legal.broken, codes)
-    wanted, pinned = None, broken
+    legal = problem.schema.legal(codes, broken=broken_rows(problem, codes))
+    wanted, pinned = None, legal.broken
     if isinstance(problem.target, Derived | Constant):
         wanted = problem.target.of(outputs)
         pinned = pinned | xp.all(wanted == outputs, axis=-1)
@@ -155,7 +220,8 @@ def populate(problem: Problem, codes: Array) -> Population:
         codes=codes,
         embedded=problem.embedding.embed(codes),
         outputs=outputs,
-        legal=legal.like(codes),
+        legal=legal,
         wanted=wanted,
         pinned=pinned,
+        free=legal.free & ~pinned[:, None],
     )

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from elsewise._arrays import Array, namespace, to_numpy
+from elsewise._arrays import Array, device_of, namespace, to_numpy
 
 if TYPE_CHECKING:
-    from elsewise.features import Embedding
     from elsewise.problem import Problem
 
 __all__ = [
@@ -41,7 +40,7 @@ LINK_FRACTIONS = (0.25, 0.5, 0.75, 1.0)
 SMOOTH_OFFERS = (*STEP_LENGTHS, *LINK_FRACTIONS)
 """At most this many proposals come from a model's slope."""
 GRID = 2.0**-33
-"""Numbers moved by a step are multiples of this share of a standard deviation."""
+"""Steps are multiples of this share of a standard deviation."""
 LINK_MARGIN = 1e-3
 """Probabilities are kept this far from 0 and 1 before their logit is taken."""
 
@@ -72,7 +71,7 @@ def input_costs(aim: Aim, embedded: Array) -> Array:
     """The part of q_i that the inputs bear, up to a constant; leading axes broadcast."""
     xp = namespace(embedded)
     away = embedded - aim.anchor
-    return (1.0 - aim.eta) / embedded.shape[-1] * xp.sum(away * away, axis=-1)
+    return (1.0 - aim.eta) / embedded.shape[-1] * xp.vecdot(away, away)
 
 
 def output_costs(wanted: Array, eta: float, outputs: Array) -> Array:
@@ -129,7 +128,7 @@ def gauss_newton_steps(aim: Aim, view: View, damping: float) -> list[Array]:
         step = (right - weight * along[:, None] * g) / ridge
     else:
         gram = xp.matmul(slope, xp.matrix_transpose(slope))
-        identity = xp.eye(k, dtype=gram.dtype)
+        identity = xp.eye(k, dtype=gram.dtype, device=device_of(gram))
         across = xp.matmul(slope, right[:, :, None])
         inner = xp.linalg.solve(ridge * identity + weight * gram, across)
         step = (right - weight * xp.matmul(xp.matrix_transpose(slope), inner)[:, :, 0]) / ridge
@@ -160,17 +159,22 @@ def cross_squares(rows: Array, others: Array) -> Array:
     return xp.sum(others * others, axis=-1)[None, :] - 2.0 * product
 
 
-def on_grid(embedding: Embedding, codes: Array, moved: Array) -> Array:
-    """Round numbers that a step has moved to a fine grid.
+def on_grid(steps: Array) -> Array:
+    """Round steps of the embedding to a fine grid.
 
     The last bits of a matrix product depend on the batch a row comes in; rounding lets them die
-    out instead of growing from step to step. A cell that would move less than the grid stays.
+    out instead of growing from step to step. A step of less than half the grid is none. Single
+    precision has no such digits to spare, so there steps stay as they are.
+
+    Examples
+    --------
+    >>> on_grid(np.array([1.0 + 1e-13, 1e-13]))
+    array([1., 0.])
     """
-    xp = namespace(codes)
-    grid = embedding.reach * GRID
-    ticks = xp.where(grid > 0, grid, xp.ones_like(grid))
-    far = xp.abs(moved - codes) > ticks
-    return xp.where(grid > 0, xp.where(far, xp.round(moved / ticks) * ticks, codes), moved)
+    xp = namespace(steps)
+    if xp.finfo(steps.dtype).eps > GRID:
+        return steps
+    return xp.round(steps * (1.0 / GRID)) * GRID
 
 
 def smooth_steps(problem: Problem, aim: Aim, view: View) -> list[Array]:

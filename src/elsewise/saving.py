@@ -22,7 +22,7 @@ import numpy as np
 from elsewise import targets
 from elsewise._arrays import Array, to_numpy
 from elsewise.balance import IntervalNarrowing, SetShrinking
-from elsewise.certificate import Certificate, Evidence, Kind
+from elsewise.certificate import Certificate
 from elsewise.edits import Edits
 from elsewise.errors import InvalidInput, SavedRunError
 from elsewise.explanation import Explanation, Status
@@ -183,7 +183,7 @@ def _content(explanation: Explanation) -> dict[str, Any]:
             **dataclasses.asdict(explanation.status),
             "outcome": explanation.status.outcome.name,
         },
-        "certificate": dataclasses.asdict(explanation.certificate),
+        "certificate": explanation.certificate.to_dict(),
         "history": [list(iteration) for iteration in explanation.iterations],
         "rules": [rule.name for rule in problem.schema.rules],
     }
@@ -251,7 +251,8 @@ def _rebuild(record: dict[str, Any], arrays: dict[str, np.ndarray], model: Any) 
     saved = dict(record["settings"])
     balance = dict(saved.pop("balance"))
     settings = Settings(**saved, balance=BALANCES[balance.pop("kind")](**balance))
-    certificate = dict(record["certificate"])
+    limits = dict(record["limits"])
+    limits["support"] = limits["support"] and tuple(limits["support"])
     status = dict(record["status"])
     status |= {"outcome": Outcome[status["outcome"]], "notices": tuple(status["notices"])}
     return Explanation(
@@ -264,7 +265,7 @@ def _rebuild(record: dict[str, Any], arrays: dict[str, np.ndarray], model: Any) 
             target=targets.from_dict(record["target"]),
             background=factual,
             obeys=_refuse_rules if record["rules"] else None,
-            limits=Limits(**record["limits"]),
+            limits=Limits(**limits),
             seed=record["seed"],
         ),
         model=model,
@@ -276,14 +277,7 @@ def _rebuild(record: dict[str, Any], arrays: dict[str, np.ndarray], model: Any) 
             steps=_steps(arrays, outputs),
             motion=Motion(**record["motion"]),
         ),
-        certificate=Certificate(
-            **certificate
-            | {
-                "kind": Kind(certificate["kind"]),
-                "inputs": Evidence(**certificate["inputs"]),
-                "outputs": Evidence(**certificate["outputs"]),
-            }
-        ),
+        certificate=Certificate.from_dict(record["certificate"]),
         status=Status(**status),
         iterations=tuple(Iteration(*values) for values in record["history"]),
         settings=settings,

@@ -7,6 +7,7 @@ it is a sample, known where it is a distribution.
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 
 import numpy as np
@@ -15,9 +16,21 @@ from elsewise._arrays import Array, asarray_like
 from elsewise.confidence import Comparison
 from elsewise.problem import Population, Problem
 from elsewise.targets import Constant, Derived, Known, Sample
-from elsewise.transport import Reference, direction_blocks, project, segments
+from elsewise.transport import (
+    Reference,
+    direction_blocks,
+    project,
+    segments,
+    sliced_squared_distance,
+)
 
-__all__ = ["input_comparison", "output_comparison", "output_directions", "target_reference"]
+__all__ = [
+    "input_comparison",
+    "input_distance",
+    "output_comparison",
+    "output_directions",
+    "target_reference",
+]
 
 
 def output_directions(problem: Problem, rng: np.random.Generator) -> np.ndarray:
@@ -36,6 +49,16 @@ def input_comparison(
         project(population.embedded, theta),
         trim=problem.limits.trim,
     )
+
+
+def input_distance(
+    problem: Problem, population: Population, codes: Array, directions: Array
+) -> float:
+    """The trimmed distance of `input_comparison`, from sorts alone."""
+    theta = asarray_like(directions, population.embedded)
+    moved = problem.embedding.embed(codes)
+    squared = sliced_squared_distance(moved, population.embedded, theta, problem.limits.trim)
+    return math.sqrt(squared)
 
 
 def output_comparison(

@@ -9,23 +9,28 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from elsewise._arrays import Array, asarray_like, namespace, to_numpy
+from elsewise._resources import Resources, parse_memory, using
 from elsewise.balance import IntervalNarrowing
-from elsewise.confidence import Comparison, UpperLimit, clt_limit
+from elsewise.confidence import Comparison, UpperLimit
 from elsewise.edits import Edits, Luck, Unit, draw_edits, learn, revert_edits, units
+from elsewise.entropic import checked_epsilon
 from elsewise.errors import InvalidInput
-from elsewise.maps import Map, Motion, Moved, Rows, Step, move, start
-from elsewise.problem import Population, Problem, populate
-from elsewise.sides import input_comparison, output_comparison, output_directions, target_reference
-from elsewise.targets import Constant, Derived, Sample
-from elsewise.transport import MonotoneMaps, direction_blocks, fit_monotone_maps, project, reference
+from elsewise.maps import Map, Motion, Rows, Step, move, start
+from elsewise.plans import Look, Recording, look_at_inputs, look_at_outputs, target_partners
+from elsewise.problem import Population, Problem, generator, populate
+from elsewise.sides import output_comparison, output_directions
+from elsewise.transport import direction_blocks, project
 
 __all__ = ["Fixed", "Iteration", "Settings", "State", "init", "run", "step"]
 
+FIT_ROWS = 20_000
+"""Rows that a fit needs at most: its limit is then within about a hundredth of its distance."""
 PAPER_NOISE = 0.01
 """Standard deviation of the start noise in the paper's experiments."""
 
@@ -57,7 +62,9 @@ class Settings:
     balance: Balance = field(default_factory=IntervalNarrowing)
     """How eta is chosen when both limits are given."""
     iterations: int = 60
-    """At most this many iterations for one choice of eta, or in all when both limits are given."""
+    """At most this many iterations for one choice of eta, or in all when both limits are given.
+    With one limit eta changes at every iteration: the search ends when nothing improves, after at
+    most four times as many."""
     epsilon: float = 0.02
     """Stop when rows move less than this (root mean square, in standard deviations of a row)."""
     seconds: float | None = None
@@ -78,8 +85,20 @@ class Settings:
     """Afterwards take back every change the limits can do without."""
     redraw: bool = True
     """Draw new directions at every iteration, so that none is over-fitted; False: the paper's."""
+    entropy: float | None = None
+    """Epsilon of entropic plans, in units of the variance of the side that a plan leads to; None:
+    exact plans, the sorts. The limits are those of the distances without entropy either way."""
     edits: int | None = None
-    """Edits offered to every row at every iteration; None: about 50 for 50 rows, 15 for many."""
+    """Edits offered to every row at every iteration; None: 60 for 50 rows, 30 for many."""
+    fit_rows: int = FIT_ROWS
+    """With a held-out certificate, at most this many rows, drawn at random, are fitted to; the map
+    is then applied to all rows."""
+    threads: int | None = None
+    """Threads over directions and rows; None: ELSEWISE_THREADS or OMP_NUM_THREADS if set, else all
+    cores. Results do not depend on it."""
+    memory: int | str | None = None
+    """Bytes, or a text such as "2GB", for the arrays made on the way; None: 2 GiB. Results do not
+    depend on it."""
 
     def __post_init__(self) -> None:
         _check(
@@ -94,6 +113,17 @@ class Settings:
         _check(self.noise is None or self.noise >= 0, "noise", "a number >= 0", self.noise)
         _check(0 <= self.rho <= 1, "rho", "a number in [0, 1]", self.rho)
         _check(self.smoothing >= 0, "smoothing", "a number >= 0", self.smoothing)
+        _check(self.fit_rows >= 20, "fit_rows", "at least 20", self.fit_rows)
+        _check(self.threads is None or self.threads >= 1, "threads", "at least 1", self.threads)
+        if self.memory is not None:
+            parse_memory(self.memory)
+        if self.entropy is not None:
+            checked_epsilon(self.entropy, "settings.entropy")
+
+    @property
+    def resources(self) -> Resources:
+        """What the search may use of the machine."""
+        return Resources.of(self.threads, self.memory)
 
     @property
     def motion(self) -> Motion:
@@ -119,8 +149,10 @@ class Iteration(NamedTuple):
     inputs: float
     """Input distance, trimmed, on the optimizer's directions."""
     inputs_limit: float
+    """Upper limit of that distance; NaN where the inputs have no bound, so that none is needed."""
     outputs: float
     outputs_limit: float
+    """The same for the outputs."""
     objective: float
     """Q at the step's eta and plans, after the step."""
     change: float
@@ -141,6 +173,8 @@ class Setup:
     population: Population
     settings: Settings
     output_directions: Array
+    outputs: Comparison
+    """The factual outputs against the target, which need not be sorted again."""
     target_partners: Array | None
     """Array (M, n): target quantiles by rank; None where rows know what they want."""
     units: tuple[Unit, ...]
@@ -161,14 +195,22 @@ class State:
     record: Iteration
     directions: Array
     """Array (d, N): directions of the plans at this iterate; the step here was not made on them."""
-    input_ranks: Comparison
-    output_ranks: Comparison
-    inputs: UpperLimit
-    outputs: UpperLimit
+    input_look: Look
+    output_look: Look
     balance: Balance
     luck: Luck
     trail: Trail | None
     setup: Setup
+
+    @property
+    def inputs(self) -> UpperLimit | None:
+        """Upper limit of the input distance; None where the inputs have no bound."""
+        return self.input_look.limit
+
+    @property
+    def outputs(self) -> UpperLimit | None:
+        """Upper limit of the output distance; None where the outputs have no bound."""
+        return self.output_look.limit
 
     def map(self) -> Map:
         """The recorded map that leads from the factual rows to this state."""
@@ -182,6 +224,11 @@ class State:
 
 def init(problem: Problem, settings: Settings) -> State:
     """Line 1: the start, x' (plus noise for the paper's gradient step)."""
+    with using(settings.resources):
+        return _init(problem, settings)
+
+
+def _init(problem: Problem, settings: Settings) -> State:
     population = populate(problem, problem.factual)
     across = asarray_like(
         output_directions(problem, problem.generator("output directions")), population.outputs
@@ -192,26 +239,17 @@ def init(problem: Problem, settings: Settings) -> State:
         population=population,
         settings=settings,
         output_directions=across,
-        target_partners=_target_partners(problem, population, across),
+        outputs=output_comparison(problem, population, population.outputs, across).prepared(),
+        target_partners=target_partners(problem, population, across),
         units=moving,
         background=background,
         background_outputs=to_numpy(problem.precise.values(problem.background)),
     )
     rows = start(problem, settings.motion, population)
     made = _Made(0, 0.0, math.nan, math.inf)
-    return _measured(problem, setup, rows, settings.balance, Luck.none(len(moving)), None, made)
-
-
-def _target_partners(problem: Problem, population: Population, across: Array) -> Array | None:
-    target = problem.target
-    if isinstance(target, Derived | Constant):
-        return None
-    xp = namespace(population.outputs)
-    size = population.outputs.shape[0]
-    if isinstance(target, Sample):
-        values = asarray_like(target.values, population.outputs)
-        return reference(xp.sort(project(values, across), axis=-1, stable=False), size).partners
-    return target_reference(target, size, 0.0, population.outputs, across).partners
+    embedded = problem.embedding.embed(rows.codes)
+    luck = Luck.none(len(moving))
+    return _measured(problem, setup, rows, embedded, settings.balance, luck, None, made)
 
 
 class _Made(NamedTuple):
@@ -225,6 +263,11 @@ class _Made(NamedTuple):
 
 def step(problem: Problem, state: State) -> State:
     """Lines 3 to 9: plans, limits, eta, and the row step."""
+    with using(state.setup.settings.resources):
+        return _step(problem, state)
+
+
+def _step(problem: Problem, state: State) -> State:
     setup, rows = state.setup, state.rows
     settings = setup.settings
     xp = namespace(rows.codes)
@@ -233,15 +276,15 @@ def step(problem: Problem, state: State) -> State:
     gap_outputs = _gap(problem.limits.outputs, state.outputs, level)
     eta, balance = state.balance.choose(gap_inputs, gap_outputs)
     iteration = state.record.iteration + 1
+    anchors = state.input_look.plan
+    assert anchors is not None  # inputs always have a plan
     recorded = Step(
         eta=eta,
         directions=state.directions,
         # Lines 3 and 4: the plans are the sorts behind the limits; recorded as monotone maps.
-        anchors=_recorded_plan(state.input_ranks, None, settings.smoothing),
+        anchors=anchors,
         output_directions=setup.output_directions,
-        wanted=None
-        if setup.target_partners is None
-        else _recorded_plan(state.output_ranks, setup.target_partners, settings.smoothing),
+        wanted=state.output_look.plan,
         edits=_drawn_edits(problem, state, iteration),
         sparsity=setup.sparsity,
     )
@@ -257,17 +300,10 @@ def step(problem: Problem, state: State) -> State:
     )
     luck = state.luck
     if recorded.edits is not None:
-        luck = learn(luck, recorded.edits, setup.units, _gains(moved, recorded.edits))
+        gains = to_numpy(moved.gains)[: recorded.edits.sources.shape[0]]
+        luck = learn(luck, recorded.edits, setup.units, gains / rows.codes.shape[0])
     trail = Trail(recorded, state.trail)
-    return _measured(problem, setup, moved.rows, balance, luck, trail, made)
-
-
-def _recorded_plan(ranks: Comparison, partners: Array | None, smoothing: float) -> MonotoneMaps:
-    """The plan between sorted samples as maps; without partners, those of the fixed side."""
-    if partners is None:
-        assert ranks.fixed is not None  # inputs are compared with the factual rows
-        partners = ranks.fixed.sorted
-    return fit_monotone_maps(ranks.moving.sorted, partners, smoothing)
+    return _measured(problem, setup, moved.rows, after, balance, luck, trail, made)
 
 
 def _drawn_edits(problem: Problem, state: State, iteration: int) -> Edits | None:
@@ -291,27 +327,19 @@ def _drawn_edits(problem: Problem, state: State, iteration: int) -> Edits | None
 
 def _edit_count(rows: int) -> int:
     """With many rows each edit is tried many times, so fewer are enough to learn what helps."""
-    return 14 + round(34 * min(1.0, math.sqrt(50 / rows)))
+    return 30 + round(30 * min(1.0, math.sqrt(50 / rows)))
 
 
-def _gains(moved: Moved, edits: Edits) -> np.ndarray:
-    """Mean improvement (C,) that each edit brought."""
-    count = edits.sources.shape[0]
-    taken = to_numpy(moved.taken)
-    before, after = to_numpy(moved.costs)
-    sums = np.bincount(taken, before - after, minlength=count + 1)
-    return np.asarray(sums[1 : count + 1] / taken.size)
-
-
-def _gap(bound: float | None, limit: UpperLimit, level: float) -> float:
+def _gap(bound: float | None, limit: UpperLimit | None, level: float) -> float:
     """Room left under a bound; a side without a bound never complains."""
-    return math.inf if bound is None else bound - limit.upper(level)
+    return math.inf if bound is None or limit is None else bound - limit.upper(level)
 
 
 def _measured(
     problem: Problem,
     setup: Setup,
     rows: Rows,
+    embedded: Array,
     balance: Balance,
     luck: Luck,
     trail: Trail | None,
@@ -320,21 +348,24 @@ def _measured(
     """Lines 5 and 6: the upper limits of these rows, on directions of their own."""
     population, settings = setup.population, setup.settings
     drawn = made.iteration if settings.redraw else 0
-    rng = problem.generator(f"directions {drawn}")
-    directions = asarray_like(
-        direction_blocks(problem.embedding.size, rng, settings.directions), population.embedded
+    theta = _drawn_directions(problem.seed, drawn, problem.embedding.size, settings.directions)
+    directions = asarray_like(theta, population.embedded)
+    recording = Recording(settings.smoothing, settings.entropy)
+    inputs = look_at_inputs(problem, population, embedded, directions, recording)
+    outputs = look_at_outputs(
+        problem,
+        setup.outputs.of(project(rows.outputs, setup.output_directions)),
+        setup.target_partners,
+        recording,
     )
-    input_ranks = input_comparison(problem, population, rows.codes, directions)
-    output_ranks = output_comparison(problem, population, rows.outputs, setup.output_directions)
-    inputs, outputs = clt_limit(input_ranks), clt_limit(output_ranks)
     level = problem.limits.side_level
     record = Iteration(
         iteration=made.iteration,
         eta=made.eta,
-        inputs=inputs.estimate,
-        inputs_limit=inputs.upper(level),
-        outputs=outputs.estimate,
-        outputs_limit=outputs.upper(level),
+        inputs=inputs.distance,
+        inputs_limit=math.nan if inputs.limit is None else inputs.limit.upper(level),
+        outputs=outputs.distance,
+        outputs_limit=math.nan if outputs.limit is None else outputs.limit.upper(level),
         objective=made.objective,
         change=made.change,
     )
@@ -342,15 +373,21 @@ def _measured(
         rows=rows,
         record=record,
         directions=directions,
-        input_ranks=input_ranks,
-        output_ranks=output_ranks,
-        inputs=inputs,
-        outputs=outputs,
+        input_look=inputs,
+        output_look=outputs,
         balance=balance,
         luck=luck,
         trail=trail,
         setup=setup,
     )
+
+
+@lru_cache(maxsize=256)
+def _drawn_directions(seed: int, iteration: int, size: int, minimum: int) -> np.ndarray:
+    """The directions of an iteration, which many runs of one search go through."""
+    drawn = direction_blocks(size, generator(seed, f"directions {iteration}"), minimum)
+    drawn.flags.writeable = False
+    return drawn
 
 
 def run(

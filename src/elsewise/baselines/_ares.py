@@ -6,11 +6,12 @@ other values to the attributes of c. Candidates are frequent itemsets (apriori).
 
     cover(R) - incorrect(R) - feature cost(R) - feature change(R),   each with a weight,
 
-is submodular, and is maximized under limits on the number of rules, of subgroups q and of
-conditions by the approximate local search of J. Lee, V. Mirrokni, V. Nagarajan, M. Sviridenko (STOC
-2009): add, delete and exchange moves until none gains, once on all candidates and once on those not
-chosen the first time; the better of both. Every candidate is evaluated at once: what c' does to a
-row does not depend on q, so that one batch of model calls serves all rules.
+is submodular, and is maximized under the paper's limits (20 rules, 10 subgroups q; its limit of 7
+conditions a rule is never reached, as a rule has at most 3 here) by the approximate local search of
+J. Lee, V. Mirrokni, V. Nagarajan, M. Sviridenko (STOC 2009): add, delete and exchange moves until
+none gains, once on all candidates and once on those not chosen the first time; the better of both.
+Every candidate is evaluated at once: what c' does to a row does not depend on q, so that one batch
+of model calls serves all rules.
 """
 
 from __future__ import annotations

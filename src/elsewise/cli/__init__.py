@@ -106,7 +106,11 @@ def explain(
         ),
     ],
     limits: Annotated[
-        str | None, Option(help="inputs=0.2,outputs=0.1,confidence=0.95,trim=0.05; all optional.")
+        str | None,
+        Option(
+            help="inputs=0.2,outputs=0.1,confidence=0.95,trim=0.05,method=auto,"
+            "support=0:1,cutoff=0.5; all optional."
+        ),
     ] = None,
     output: Annotated[str | None, Option(help="The class to explain.")] = None,
     freeze: Freeze = None,
@@ -121,6 +125,12 @@ def explain(
     ] = "csv,json",
     name: Name = "model output",
     certify: Annotated[str, Option(help="auto, held-out or in-sample.")] = "auto",
+    population: Annotated[
+        str, Option(help="sample, or all where the rows are the whole population.")
+    ] = "sample",
+    frontier: Annotated[
+        bool, Option("--frontier", help="Add how far for how close to the report; takes longer.")
+    ] = False,
     seconds: Annotated[float | None, Option(help="Time budget of the search.")] = None,
     seed: Seed = 0,
     quiet: Quiet = False,
@@ -142,6 +152,7 @@ def explain(
             background=other,
             limits=bounds,
             certify=certify,
+            population=population,
             seed=seed,
             settings=settings,
             progress=False if quiet else None,
@@ -152,7 +163,10 @@ def explain(
         about = json.dumps({"command": command, "output": name})
         (folder / COMMAND).write_text(about, encoding="utf-8")
         files = export(explanation, folder, kinds, name)
-        reports.write(explanation, folder / "report.html", output=name, command=command)
+        wanted_curve = frontier and not stopped()
+        curve = explanation.frontier(progress=False if quiet else None) if wanted_curve else None
+        page = folder / "report.html"
+        reports.write(explanation, page, output=name, command=command, frontier=curve)
         files.append("report.html")
     code = INTERRUPTED if stopped() else _code(explanation)
     if as_json:

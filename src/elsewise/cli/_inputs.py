@@ -207,21 +207,31 @@ def parse_limits(text: str | None) -> Limits:
     0.9
     """
     known = [field.name for field in fields(Limits)]
-    values: dict[str, float] = {}
+    values: dict[str, Any] = {}
     for part in filter(None, (text or "").split(",")):
         name, _, value = (piece.strip() for piece in part.partition("="))
         try:
             if name not in known:
                 raise ValueError(name)
-            values[name] = float(value)
+            values[name] = _limit_value(name, value)
         except ValueError as error:
             raise InvalidInput(
                 "--limits",
-                expected=f"name=number, with names among {', '.join(known)}",
+                expected=f"name=value, with names among {', '.join(known)}",
                 received=part,
                 fix="for example --limits inputs=0.2,outputs=0.1",
             ) from error
     return Limits(**values)
+
+
+def _limit_value(name: str, text: str) -> str | float | tuple[float, float]:
+    """Return the value of one part of the limits: a number, a method, or a range such as 0:1."""
+    if name == "method":
+        return text
+    if name == "support":
+        low, high = map(float, text.split(":"))
+        return low, high
+    return float(text)
 
 
 def make_schema(

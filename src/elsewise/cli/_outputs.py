@@ -135,6 +135,8 @@ def certificate_table(explanation: Explanation) -> pd.DataFrame:
         "probability",
         "method",
         "assumption",
+        "directions",
+        "rows_needed",
     )
     rows = {
         name: {column: getattr(side, column) for column in columns}
@@ -145,6 +147,7 @@ def certificate_table(explanation: Explanation) -> pd.DataFrame:
     return table.assign(
         kind=certificate.kind.value,
         confidence=certificate.confidence,
+        rows=certificate.rows,
         verdict=verdict(certificate).value,
     )
 

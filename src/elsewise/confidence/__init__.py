@@ -10,56 +10,75 @@ method                    guarantee                            use
 `bootstrap_limit`         asymptotic, valid down to distance   certificates
                           zero
 `default_limit`           the larger of the two                certificates, the default
+`certificate_limit`       chooses among these                  certificates
 `coupling_limit`          every sample size, all directions    inputs where few rows moved;
                                                                outputs with a constant target
 `band_limit`              every sample size, known support     outputs, few rows
 `dkw_limit`               every sample size, known support     the paper's bands, wide
+`entropic_clt_limit`,     asymptotic, about the entropic       one output column; no sliced
+`entropic_bootstrap_..`   cost                                 entropic limit is known
 ========================  ===================================  =============================
+
+`rows_needed` says how many rows would bring a limit under its bound; `mean_interval` and
+`share_interval` are for what people decide on.
 """
 
 from __future__ import annotations
 
-import numpy as np
-
 from elsewise.confidence._band import band_limit
-from elsewise.confidence._betting import coupling_limit, move_cap, support_cap
+from elsewise.confidence._betting import coupling_limit, move_cap, row_costs, support_cap
 from elsewise.confidence._bootstrap import bootstrap_limit
-from elsewise.confidence._clt import clt_limit
+from elsewise.confidence._choice import (
+    Method,
+    certificate_limit,
+    count_movers,
+    default_limit,
+    steering_method,
+)
+from elsewise.confidence._clt import clt_limit, influence, normal_limit
 from elsewise.confidence._comparison import Comparison, Pairing
 from elsewise.confidence._dkw import dkw_limit
+from elsewise.confidence._doubt import notice_of
+from elsewise.confidence._entropic import (
+    entropic_bootstrap_limit,
+    entropic_clt_limit,
+    entropic_distance,
+)
+from elsewise.confidence._intervals import Interval, mean_interval, share_interval
+from elsewise.confidence._known import exact_limit, known_limit
 from elsewise.confidence._limit import UpperLimit, largest
-from elsewise.confidence._rows import debiased_distance, suggested_rows
+from elsewise.confidence._rows import debiased_distance, rows_needed, suggested_rows
 
 __all__ = [
     "Comparison",
+    "Interval",
+    "Method",
     "Pairing",
     "UpperLimit",
     "band_limit",
     "bootstrap_limit",
+    "certificate_limit",
     "clt_limit",
+    "count_movers",
     "coupling_limit",
     "debiased_distance",
     "default_limit",
     "dkw_limit",
+    "entropic_bootstrap_limit",
+    "entropic_clt_limit",
+    "entropic_distance",
+    "exact_limit",
+    "influence",
+    "known_limit",
     "largest",
+    "mean_interval",
     "move_cap",
+    "normal_limit",
+    "notice_of",
+    "row_costs",
+    "rows_needed",
+    "share_interval",
+    "steering_method",
     "suggested_rows",
     "support_cap",
 ]
-
-
-def default_limit(comparison: Comparison, draws: int, rng: np.random.Generator) -> UpperLimit:
-    """Return the larger of the percentile bootstrap and the skew-corrected CLT.
-
-    Either alone falls a little short of its level in some small-sample scenario; their maximum did
-    not in the calibration benchmark, from 50 rows and a trim of 0.05 on.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> x = rng.normal(size=(1, 100))
-    >>> limit = default_limit(Comparison.paired(x + 0.3 * x**2, x, 0.05), 199, rng)
-    >>> limit.method, bool(limit.upper(0.95) > limit.estimate)
-    ('max(bootstrap, clt)', True)
-    """
-    return largest(bootstrap_limit(comparison, draws, rng), clt_limit(comparison))

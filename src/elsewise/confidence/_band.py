@@ -17,7 +17,7 @@ from scipy.special import betaincinv
 from elsewise.confidence._comparison import Comparison
 from elsewise.confidence._crossing import crossing_probability
 from elsewise.confidence._limit import UpperLimit
-from elsewise.confidence._quantiles import Support, Use, limit_from_bands
+from elsewise.confidence._quantiles import Support, Use, assumption_of, limit_from_bands
 
 __all__ = ["band_limit"]
 
@@ -119,8 +119,5 @@ def band_limit(comparison: Comparison, support: Support = None) -> UpperLimit:
         support,
         lambda use: _LocalBands(use=use),
         method="equal-local-level band",
-        assumption=(
-            "Rows are independent draws and outputs or projections stay inside the stated support; "
-            "holds for every number of rows."
-        ),
+        assumption=assumption_of(support),
     )

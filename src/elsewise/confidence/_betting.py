@@ -19,7 +19,15 @@ from elsewise.confidence._comparison import Comparison, Pairing
 from elsewise.confidence._limit import UpperLimit, checked_level
 from elsewise.errors import InvalidInput
 
-__all__ = ["Bets", "coupling_limit", "move_cap", "place_bets", "support_cap"]
+__all__ = [
+    "Bets",
+    "coupling_limit",
+    "is_coupled",
+    "move_cap",
+    "place_bets",
+    "row_costs",
+    "support_cap",
+]
 
 LARGEST_STAKE = 0.95
 """Share of the capital at risk in one bet; below 1, so that no single row ruins the gambler."""
@@ -79,15 +87,19 @@ class _CouplingLimit:
     """The smallest distance whose square the mean cost of the coupling is proven to stay under."""
 
     method: ClassVar[str] = "coupling + betting"
-    assumption: ClassVar[str] = (
-        "Rows are independent draws and no row's cost can exceed the stated cap; holds for every "
-        "number of rows."
-    )
     estimate: float
     bets: Bets
     cap: float
     """Largest possible cost of a row."""
     trim: float
+
+    @property
+    def assumption(self) -> str:
+        return (
+            "Rows are independent draws, and ranges or support let none of them be farther from "
+            f"its partner than {math.sqrt(self.cap):.4g} (root mean square over directions); holds "
+            "for every number of rows."
+        )
 
     def upper(self, level: float) -> float:
         wanted = checked_level(level)
@@ -143,9 +155,9 @@ def coupling_limit(
     >>> round(limit.estimate, 2), round(limit.upper(0.95), 2)
     (0.37, 0.43)
     """
-    costs = _costs(comparison)
-    # Costs may pass the cap by their rounding.
-    if not (0.0 < cap < math.inf and np.all(costs <= cap * (1.0 + 1e-9))):
+    costs = row_costs(comparison)
+    # Costs may pass the cap by their rounding, those in single precision too.
+    if not (0.0 < cap < math.inf and np.all(costs <= cap * (1.0 + 1e-6))):
         raise InvalidInput(
             "cap",
             expected=f"a finite number, at least the largest cost of a row, {np.max(costs):.6g}",
@@ -191,7 +203,14 @@ def support_cap(comparison: Comparison, support: tuple[Array | float, Array | fl
     return float(np.mean(gap * gap))
 
 
-def _costs(comparison: Comparison) -> np.ndarray:
+def is_coupled(comparison: Comparison) -> bool:
+    """Whether every row has a partner: paired rows, or a known constant."""
+    if comparison.pairing is Pairing.PAIRED:
+        return True
+    return comparison.pairing is Pairing.KNOWN and _constants(comparison) is not None
+
+
+def row_costs(comparison: Comparison) -> np.ndarray:
     """Return the cost (n,) of moving each row to its partner, the mean over directions."""
     moving = comparison.moving.rows
     if comparison.pairing is Pairing.PAIRED:
@@ -209,15 +228,23 @@ def _costs(comparison: Comparison) -> np.ndarray:
     )
 
 
-def _constant(comparison: Comparison) -> np.ndarray:
-    """Return the known constant (N,) of a comparison, refusing any other target."""
+def _constants(comparison: Comparison) -> np.ndarray | None:
+    """Return the known constant (N,) of a comparison, None for any other distribution."""
     side = comparison.side(0.0)
     partners, spread = to_numpy(side.partners), to_numpy(side.spread)
     if np.any(partners != partners[:, :1]) or np.any(spread != 0.0):
+        return None
+    return np.asarray(partners[:, 0])
+
+
+def _constant(comparison: Comparison) -> np.ndarray:
+    """Return the known constant (N,) of a comparison, refusing any other target."""
+    constant = _constants(comparison)
+    if constant is None:
         raise InvalidInput(
             "comparison",
             expected="paired rows or a known constant",
             received="a known distribution that is not constant",
             fix="use band_limit",
         )
-    return np.asarray(partners[:, 0])
+    return constant

@@ -1,6 +1,6 @@
 """The percentile bootstrap, without sorting again.
 
-A resample of sorted values is the sorted values repeated, so each draw costs a gather and a repeat.
+A resample of sorted values is known by the ranks of its rows, so each draw sorts small integers.
 The percentile method is the valid one here: a distance is a norm, and the ball around the true
 difference lies inside a half-space, so the limit covers at every distance, zero included, where
 the "basic" method falls below the estimate.
@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from elsewise._arrays import to_numpy
+from elsewise._arrays import inverse_permutation, to_numpy
 from elsewise.confidence._comparison import Comparison, Pairing
 from elsewise.confidence._limit import ASYMPTOTIC, UpperLimit, checked_level
 from elsewise.errors import InvalidInput
@@ -27,7 +27,7 @@ BATCH = 1 << 17
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _BootstrapLimit:
+class BootstrapLimit:
     """An order statistic of resampled distances."""
 
     method: ClassVar[str] = "bootstrap"
@@ -82,7 +82,7 @@ def bootstrap_limit(comparison: Comparison, draws: int, rng: np.random.Generator
     if draws < 1:
         raise InvalidInput("draws", expected="at least 1", received=draws, fix="try 199")
     distances = bootstrap_distances(comparison, draws, rng)
-    return _BootstrapLimit(estimate=comparison.distance, distances=np.sort(distances))
+    return BootstrapLimit(estimate=comparison.distance, distances=np.sort(distances))
 
 
 def bootstrap_distances(comparison: Comparison, draws: int, rng: np.random.Generator) -> np.ndarray:
@@ -93,40 +93,56 @@ def bootstrap_distances(comparison: Comparison, draws: int, rng: np.random.Gener
         side = comparison.side(comparison.trim)
         m, known, spread = n, to_numpy(side.partners), to_numpy(side.spread)
     else:
-        m, known, spread = comparison.fixed.sorted.shape[1], None, np.zeros(directions)
+        m, known, spread = comparison.fixed.sorted.shape[1], np.empty(0), np.zeros(directions)
     pieces = segments(n, m, comparison.trim)
     at_moving, at_fixed = (_ranks(ranks, consecutive=n == m) for ranks in (pieces.x, pieces.y))
+    moving = _Table.of(comparison.moving)
+    fixed = None if comparison.fixed is None else _Table.of(comparison.fixed)
     squares = []
     # Several draws at a time keep NumPy busy; a bounded number keeps memory and caches happy.
     batch = max(1, BATCH // (directions * max(n, m)))
     for start in range(0, draws, batch):
         size = min(batch, draws - start)
-        counts = _counts(n, size, moving_rng)
-        moved = _resample(comparison.moving, counts)[..., at_moving]
-        if known is not None:
+        rows = _draw(n, size, moving_rng)
+        moved = _resample(moving, rows)[..., at_moving]
+        if fixed is None:
             gap = moved - known[:, at_fixed]
         else:
             if comparison.pairing is Pairing.INDEPENDENT:
-                counts = _counts(m, size, fixed_rng)
-            gap = moved - _resample(comparison.fixed, counts)[..., at_fixed]
-        squares.append(np.mean((gap * gap) @ pieces.weights + spread, axis=-1))
+                rows = _draw(m, size, fixed_rng)
+            gap = moved - _resample(fixed, rows)[..., at_fixed]
+        gap *= gap
+        squares.append(np.mean(gap @ pieces.weights + spread, axis=-1))
     return np.asarray(np.sqrt(np.concatenate(squares)))
 
 
-def _counts(n: int, draws: int, rng: np.random.Generator) -> np.ndarray:
-    """Draw n rows with replacement, several times; return how often each came, (draws, n)."""
-    rows = rng.integers(n, size=(draws, n)) + n * np.arange(draws)[:, None]
-    counts: np.ndarray = np.bincount(rows.ravel(), minlength=draws * n)
-    return counts.reshape(draws, n)
+def _draw(n: int, draws: int, rng: np.random.Generator) -> np.ndarray:
+    """Draw n rows with replacement, several times: int (draws, n)."""
+    return rng.integers(n, size=(draws, n))
 
 
-def _resample(ranked: Ranked | None, counts: np.ndarray) -> np.ndarray:
-    """Return the sorted resamples (draws, N, n), given how often each row is drawn (draws, n)."""
-    assert ranked is not None  # a sample, not a known side
-    order, values = to_numpy(ranked.order), to_numpy(ranked.sorted)
-    shape = (len(counts), *order.shape)
-    repeats = counts[:, order].ravel()
-    return np.repeat(np.broadcast_to(values, shape).ravel(), repeats).reshape(shape)
+class _Table(NamedTuple):
+    """A sample, ready to be resampled."""
+
+    ranks: np.ndarray
+    """ndarray (N, n) of the smallest integers that hold them: rank of each row."""
+    values: np.ndarray
+    """ndarray (N, n): the sorted values."""
+
+    @classmethod
+    def of(cls, ranked: Ranked) -> _Table:
+        order, values = to_numpy(ranked.order), to_numpy(ranked.sorted)
+        kind = np.int16 if order.shape[-1] <= np.iinfo(np.int16).max else np.int32
+        return cls(inverse_permutation(order).astype(kind), values)
+
+
+def _resample(table: _Table, rows: np.ndarray) -> np.ndarray:
+    """Return the sorted resamples (draws, N, n) of the drawn rows (draws, n)."""
+    # Sorting small integers is cheaper than anything that keeps the values together.
+    ranks = np.ascontiguousarray(table.ranks[:, rows].transpose(1, 0, 2))
+    ranks.sort(axis=-1)
+    count, n = table.values.shape
+    return np.asarray(np.take(table.values, ranks + n * np.arange(count)[:, None]))
 
 
 def _ranks(ranks: np.ndarray, *, consecutive: bool) -> np.ndarray | slice:

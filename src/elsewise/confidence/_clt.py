@@ -10,18 +10,19 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
 from scipy.special import ndtri
 
-from elsewise._arrays import Array, asarray_like, namespace, to_numpy, unsort
+from elsewise._arrays import Array, namespace, on_device, unsort
+from elsewise._resources import parallel
 from elsewise.confidence._comparison import Comparison, Pairing
-from elsewise.confidence._limit import ASYMPTOTIC, UpperLimit, attained_level, level_on_grid
+from elsewise.confidence._limit import ASYMPTOTIC, attained_level, level_on_grid
+from elsewise.transport import DEVICE_PART, PART, Ranked, potentials
 
-__all__ = ["clt_limit", "influence"]
+__all__ = ["clt_limit", "influence", "normal_limit"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _CLTLimit:
+class CLTLimit:
     """A normal limit with a first-order correction for positive skewness."""
 
     method: ClassVar[str] = "clt"
@@ -46,7 +47,7 @@ class _CLTLimit:
         return self.estimate + self.standard_error * (z + self.skewness * (2 * z * z + 1) / 6)
 
 
-def clt_limit(comparison: Comparison) -> UpperLimit:
+def clt_limit(comparison: Comparison) -> CLTLimit:
     """Limit the distance by the normal approximation of its root, corrected for skewness.
 
     Parameters
@@ -56,69 +57,60 @@ def clt_limit(comparison: Comparison) -> UpperLimit:
 
     Examples
     --------
+    >>> import numpy as np
     >>> x = np.random.default_rng(0).normal(size=(1, 100))
     >>> limit = clt_limit(Comparison.paired(x + np.abs(x), x, 0.1))
     >>> limit.estimate < limit.upper(0.9) < limit.upper(0.99)
     True
     """
-    estimate, parts = influence(comparison)
+    return normal_limit(*influence(comparison))
+
+
+def normal_limit(estimate: float, parts: tuple[Array, ...]) -> CLTLimit:
+    """Return the limit from an estimate and each sample's centred influence on its square."""
     # Each row moves the squared distance by its influence divided by the number of rows.
-    moves = [part / part.size for part in parts]
-    deviation = math.sqrt(sum(float(move @ move) * move.size / (move.size - 1) for move in moves))
+    moves = [part / part.shape[0] for part in parts]
+    sums = [(float(namespace(move).sum(move * move)), move.shape[0]) for move in moves]
+    deviation = math.sqrt(sum(squares * size / (size - 1) for squares, size in sums))
     if estimate == 0.0 or deviation == 0.0:
-        return _CLTLimit(estimate=estimate, standard_error=0.0, skewness=0.0)
-    third = sum(float(np.sum((move / deviation) ** 3)) for move in moves)
-    return _CLTLimit(
+        return CLTLimit(estimate=estimate, standard_error=0.0, skewness=0.0)
+    third = sum(float(namespace(move).sum((move / deviation) ** 3)) for move in moves)
+    return CLTLimit(
         estimate=estimate,
         standard_error=deviation / (2.0 * estimate),
         skewness=max(0.0, third),
     )
 
 
-def influence(comparison: Comparison) -> tuple[float, tuple[np.ndarray, ...]]:
+def influence(comparison: Comparison) -> tuple[float, tuple[Array, ...]]:
     """Return the trimmed distance and each independent sample's influence on its square.
 
     Returns
     -------
-    tuple of float and tuple of ndarray
+    tuple of float and tuple of Array
         One array (n,) for paired rows or a known target, two, (n,) and (m,), for independent
         samples. Each is centred: the derivative with respect to the weight of a row, times n.
     """
-    moving, order = comparison.moving
+    trim, moving = comparison.trim, comparison.moving
     estimate = comparison.distance
     if comparison.fixed is None:
         # Untrimmed cells, because a jump at the trim itself also needs the cell outside it.
-        partners = comparison.side(0.0).partners
-        return estimate, (_rows(_potentials(moving, partners, comparison.trim), order),)
-    fixed, fixed_order = comparison.fixed
-    f = _rows(_potentials(moving, fixed, comparison.trim), order)
-    g = _rows(_potentials(fixed, moving, comparison.trim), fixed_order)
+        return estimate, (_rows(moving, comparison.side(0.0).partners, trim),)
+    f = _rows(moving, comparison.fixed.sorted, trim)
+    g = _rows(comparison.fixed, moving.sorted, trim)
     return estimate, ((f + g,) if comparison.pairing is Pairing.PAIRED else (f, g))
 
 
-def _potentials(own: Array, other: Array, trim: float) -> Array:
-    """Integrate the derivative of the squared distance along sorted values (N, n).
+def _rows(own: Ranked, other_sorted: Array, trim: float) -> Array:
+    """Influence (n,) of the rows of one side: potentials, averaged over directions, centred."""
+    xp = namespace(own.sorted, other_sorted)
+    count, n = own.sorted.shape
 
-    Moving mass across the jump of ``own`` at a quantile level changes the squared distance by
-    ``(own+ - own-) * (own+ + own- - other+ - other-)``, the signs meaning just above and below.
-    """
-    xp = namespace(own, other)
-    n, m = own.shape[-1], other.shape[-1]
-    jumps = np.arange(1, n)
-    if n == m:
-        below, above = other[:, :-1], other[:, 1:]
-    else:
-        below = xp.take(other, asarray_like(-(-jumps * m // n) - 1, own), axis=-1)
-        above = xp.take(other, asarray_like(jumps * m // n, own), axis=-1)
-    # The tolerance counts a jump at the trim itself, whatever the rounding of its level.
-    inside = np.abs(jumps / n - 0.5) <= 0.5 - trim + 1e-12
-    scale = asarray_like(inside / (1.0 - 2.0 * trim), own)
-    steps = (own[:, 1:] - own[:, :-1]) * (own[:, 1:] + own[:, :-1] - below - above) * scale
-    return xp.cumulative_sum(steps, axis=-1, include_initial=True)
+    def part(some: slice) -> Array:
+        values = potentials(own.sorted[some, :], other_sorted[some, :], trim)
+        return xp.sum(unsort(values, own.order[some, :]), axis=0)
 
-
-def _rows(potentials: Array, order: Array) -> np.ndarray:
-    """Put potentials (N, n) back to rows, average over directions, centre."""
-    xp = namespace(potentials)
-    rows = to_numpy(xp.mean(unsort(potentials, order), axis=0))
-    return np.asarray(rows - rows.mean())
+    size = max(1, (DEVICE_PART if on_device(own.sorted) else PART) // n)
+    parts = [slice(k, min(k + size, count)) for k in range(0, count, size)]
+    total = sum(parallel(part, parts)) / count
+    return total - xp.mean(total)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from elsewise._arrays import Array, asarray_like, namespace
@@ -36,7 +36,7 @@ class Comparison:
     fixed: Ranked | None
     """Projections (N, m) of a sample, sorted; None for a known distribution."""
     known: Reference | None
-    """A known distribution as n rows see it, trimmed; None for a sample."""
+    """The fixed side as n rows see it, trimmed; None for a sample that is not `prepared`."""
     known_untrimmed: Reference | None
     """The same without trimming."""
     trim: float
@@ -89,8 +89,8 @@ class Comparison:
         >>> Comparison.known_target(np.zeros((1, 4)), ones, ones, 0.0).distance
         1.0
         """
-        moving = _float64(moving)
         _check(moving, trim)
+        ranked = _ranked(moving)
         for name, side in (("known", known), ("known_untrimmed", known_untrimmed)):
             if tuple(side.partners.shape) != tuple(moving.shape):
                 raise InvalidInput(
@@ -100,13 +100,37 @@ class Comparison:
                     fix="cut the distribution into as many cells as there are rows",
                 )
         return cls(
-            moving=rank(moving),
+            moving=ranked,
             fixed=None,
-            known=_like(known, moving),
-            known_untrimmed=_like(known_untrimmed, moving),
+            known=_like(known, ranked.sorted),
+            known_untrimmed=_like(known_untrimmed, ranked.sorted),
             trim=trim,
             pairing=Pairing.KNOWN,
         )
+
+    def prepared(self) -> Comparison:
+        """Keep the fixed side as the moving rows see it, to be compared with many times.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> x = np.array([[0.0, 1.0, 2.0]])
+        >>> Comparison.independent(x, x[:, :2] + 1.0, 0.0).prepared().known is not None
+        True
+        """
+        return replace(self, known=self.side(self.trim), known_untrimmed=self.side(0.0))
+
+    def of(self, moving: Array) -> Comparison:
+        """Compare other moved rows (N, n) with the same fixed side, which is not sorted again.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> x = np.array([[0.0, 1.0, 2.0]])
+        >>> Comparison.paired(x + 3.0, x, 0.0).of(x - 4.0).distance
+        4.0
+        """
+        return replace(self, moving=_ranked(moving))
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -126,11 +150,11 @@ class Comparison:
 
     def side(self, trim: float) -> Reference:
         """Return the fixed side as the moving rows see it, trimmed or (with 0) not."""
-        if self.fixed is not None:
-            return reference(self.fixed.sorted, self.shape[1], trim)
         known = self.known if trim else self.known_untrimmed
-        assert known is not None  # a side is either a sample or known
-        return known
+        if known is not None:
+            return known
+        assert self.fixed is not None  # a side is either a sample or known
+        return reference(self.fixed.sorted, self.shape[1], trim)
 
 
 def root_distance(moving_sorted: Array, side: Reference) -> float:
@@ -140,7 +164,6 @@ def root_distance(moving_sorted: Array, side: Reference) -> float:
 
 
 def _samples(moving: Array, fixed: Array, trim: float, pairing: Pairing) -> Comparison:
-    moving, fixed = _float64(moving), _float64(fixed)
     _check(moving, trim)
     if len(fixed.shape) != 2 or fixed.shape[0] != moving.shape[0] or fixed.shape[1] < 2:
         raise InvalidInput(
@@ -150,8 +173,8 @@ def _samples(moving: Array, fixed: Array, trim: float, pairing: Pairing) -> Comp
             fix="project both sides on the same directions",
         )
     return Comparison(
-        moving=rank(moving),
-        fixed=rank(fixed),
+        moving=_ranked(moving),
+        fixed=_ranked(fixed),
         known=None,
         known_untrimmed=None,
         trim=trim,
@@ -171,9 +194,11 @@ def _check(moving: Array, trim: float) -> None:
         raise InvalidInput("trim", expected="a number in [0, 0.5)", received=trim, fix="try 0.05")
 
 
-def _float64(array: Array) -> Array:
-    xp = namespace(array)
-    return xp.astype(array, xp.float64, copy=False)
+def _ranked(projections: Array) -> Ranked:
+    """Sort in the precision given, go on in double precision."""
+    ranked = rank(projections)
+    xp = namespace(projections)
+    return Ranked(xp.astype(ranked.sorted, xp.float64, copy=False), ranked.order)
 
 
 def _like(side: Reference, moving: Array) -> Reference:

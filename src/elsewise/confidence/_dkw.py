@@ -13,7 +13,7 @@ import numpy as np
 
 from elsewise.confidence._comparison import Comparison
 from elsewise.confidence._limit import UpperLimit
-from elsewise.confidence._quantiles import Support, Use, limit_from_bands
+from elsewise.confidence._quantiles import Support, Use, assumption_of, limit_from_bands
 
 __all__ = ["dkw_limit"]
 
@@ -82,8 +82,5 @@ def dkw_limit(comparison: Comparison, support: Support = None) -> UpperLimit:
         support,
         lambda use: _DKWBands(use=use),
         method="dkw",
-        assumption=(
-            "Rows are independent draws and outputs or projections stay inside the stated support; "
-            "holds for every number of rows."
-        ),
+        assumption=assumption_of(support),
     )

@@ -25,8 +25,7 @@ the limit is exactly monotone and its inverse by bisection exact."""
 
 ASYMPTOTIC = (
     "Rows are independent draws, numerous enough for their average influence to be nearly normal "
-    "and for resampled rows to vary as new ones would; rows that all stay where they are give a "
-    "limit of 0, which is no guarantee."
+    "and for resampled rows to vary as new ones would."
 )
 """What the CLT and the bootstrap assume, said once."""
 

@@ -20,7 +20,7 @@ from elsewise.confidence._comparison import Comparison
 from elsewise.confidence._limit import level_below, level_on_grid
 from elsewise.errors import InvalidInput
 
-__all__ = ["Bands", "Cells", "Support", "Use", "limit_from_bands"]
+__all__ = ["Bands", "Cells", "Support", "Use", "assumption_of", "limit_from_bands"]
 
 CELLS = 4096
 """The quantile range is cut into at least this many cells, and at least four a row."""
@@ -183,6 +183,23 @@ def limit_from_bands(
     )
 
 
+def assumption_of(support: Support) -> str:
+    """Return what bands assume, in one sentence.
+
+    Examples
+    --------
+    >>> assumption_of((0.0, 1.0))
+    'Rows are independent draws, and no value can leave [0, 1]; holds for every number of rows.'
+    """
+    inside = ""
+    if support is not None:
+        low, high = (np.ravel(np.asarray(end, dtype=np.float64)) for end in support)
+        one = low.size == 1 and high.size == 1
+        ends = f"[{low[0]:.4g}, {high[0]:.4g}]" if one else "the support of its direction"
+        inside = f", and no value can leave {ends}"
+    return f"Rows are independent draws{inside}; holds for every number of rows."
+
+
 def _ends(support: Support, directions: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the ends of the support as (N, 1) arrays."""
     lower, upper = (-math.inf, math.inf) if support is None else support
@@ -201,8 +218,8 @@ def _between(values_sorted: np.ndarray, ends: tuple[np.ndarray, np.ndarray]) -> 
     """Put a sorted sample (N, n) between the ends of its support, refusing values outside."""
     low, high = ends
     first, last = values_sorted[:, :1], values_sorted[:, -1:]
-    # Projections may pass an end by their rounding.
-    slack = 1e-9 * (1.0 + np.maximum(np.abs(first), np.abs(last)))
+    # Outputs may pass an end by their rounding, those in single precision too.
+    slack = 1e-6 * (1.0 + np.maximum(np.abs(first), np.abs(last)))
     if np.any(first < low - slack) or np.any(last > high + slack):
         raise InvalidInput(
             "support",

@@ -7,17 +7,29 @@ import math
 import numpy as np
 
 from elsewise.confidence._bootstrap import bootstrap_distances
+from elsewise.confidence._choice import (
+    FEW_MOVERS,
+    Method,
+    allowed_draws,
+    certificate_limit,
+    count_movers,
+)
 from elsewise.confidence._comparison import Comparison
+from elsewise.confidence._limit import UpperLimit
 from elsewise.errors import InvalidInput
 
-__all__ = ["debiased_distance", "suggested_rows"]
+__all__ = ["debiased_distance", "rows_needed", "suggested_rows"]
+
+DRAWS = 199
+"""Resamples behind the bias of an estimate."""
 
 
 def debiased_distance(comparison: Comparison, draws: int, rng: np.random.Generator) -> float:
     """Return the distance less what sampling alone adds to it.
 
     Samples differ more than their populations do. By how much, resamples show: they differ more
-    than the samples, by about as much again in the square.
+    than the samples, by about as much again in the square. The median of them is taken, so that a
+    typical sample is right even where the distance is small.
 
     Examples
     --------
@@ -26,8 +38,8 @@ def debiased_distance(comparison: Comparison, draws: int, rng: np.random.Generat
     >>> debiased_distance(comparison, 99, rng) < comparison.distance
     True
     """
-    resampled = bootstrap_distances(comparison, draws, rng)
-    return math.sqrt(max(0.0, 2.0 * comparison.distance**2 - float(np.mean(resampled**2))))
+    resampled = float(np.median(bootstrap_distances(comparison, draws, rng)))
+    return math.sqrt(max(0.0, 2.0 * comparison.distance**2 - resampled**2))
 
 
 def suggested_rows(
@@ -36,7 +48,7 @@ def suggested_rows(
     """Return about how many rows bring a limit down to its bound.
 
     What a limit adds to its estimate shrinks like one over the root of the number of rows, the bias
-    of the estimate like one over their number; what is left is taken for the truth.
+    of the squared estimate like one over their number; what is left is taken for the truth.
 
     It is a guide: right for a typical sample, but as uncertain as the room between estimate and
     bound, so several times too small or too large for a lucky or an unlucky sample.
@@ -57,7 +69,7 @@ def suggested_rows(
     >>> suggested_rows(0.5, 0.2, 0.35, 100)
     400
     >>> suggested_rows(0.5, 0.2, 0.35, 100, debiased=0.15)
-    273
+    278
     """
     truth = estimate if debiased is None else min(debiased, estimate)
     if not truth < bound:
@@ -74,7 +86,66 @@ def suggested_rows(
             received=limit,
             fix="give the support, or trim more",
         )
-    # With r the root of rows / wanted: bias r^2 + excess r = room.
-    excess, bias, room = limit - estimate, estimate - truth, bound - truth
-    root = (excess + math.sqrt(excess * excess + 4.0 * bias * room)) / (2.0 * room)
+    # With root^2 = wanted / rows: sqrt(truth^2 + bias / root^2) + excess / root = bound.
+    excess, bias, room = limit - estimate, estimate**2 - truth**2, bound**2 - truth**2
+    root = (bound * excess + math.sqrt((excess * truth) ** 2 + bias * room)) / room
     return max(rows, math.ceil(rows * root * root - 1e-9 * rows))
+
+
+def rows_needed(
+    comparison: Comparison,
+    limit: UpperLimit,
+    bound: float,
+    level: float,
+    rng: np.random.Generator,
+    method: Method | str = Method.AUTO,
+) -> tuple[float, int | None]:
+    """Return the distance less its bias, and about how many rows bring its limit under a bound.
+
+    Where few rows moved, more rows also bring more movers, and with ten of them the default limit,
+    which is narrower: the nearer of the two is returned. No number is, where the distance itself
+    is not under the bound.
+
+    Parameters
+    ----------
+    comparison
+        What is compared.
+    limit
+        Its limit, as `certificate_limit` returns it.
+    bound
+        What the limit is wanted to stay under.
+    level
+        The level of the limit.
+    rng
+        Source of randomness.
+    method
+        How the limit was chosen.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.normal(size=(1, 100))
+    >>> comparison = Comparison.paired(x + 0.2 * np.abs(x), x, 0.05)
+    >>> limit = certificate_limit(comparison, 199, rng)
+    >>> debiased, rows = rows_needed(comparison, limit, 0.175, 0.975, rng)
+    >>> 0.15 < debiased < 0.175, 200 < rows < 800
+    (True, True)
+    >>> rows_needed(comparison, limit, 0.1, 0.975, rng)[1] is None
+    True
+    """
+    # Of very many rows the bias is nothing to speak of.
+    draws = min(DRAWS, allowed_draws(comparison))
+    debiased = debiased_distance(comparison, draws, rng) if draws >= 20 else limit.estimate
+    if not debiased < bound:
+        return debiased, None
+    rows = comparison.shape[1]
+    needed = suggested_rows(limit.upper(level), limit.estimate, bound, rows, debiased)
+    movers = count_movers(comparison)
+    if method == Method.AUTO and movers is not None and 0 < movers < FEW_MOVERS:
+        default = certificate_limit(
+            comparison, DRAWS, rng, level=level, method=Method.ASYMPTOTIC
+        ).upper(level)
+        enough = math.ceil(rows * FEW_MOVERS / movers)
+        later = suggested_rows(default, limit.estimate, bound, rows, debiased)
+        needed = min(needed, max(enough, later))
+    return debiased, needed

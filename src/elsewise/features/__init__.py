@@ -6,6 +6,7 @@ distances are measured in) and a :class:`Legal` (the box each cell may move in).
 """
 
 from elsewise.features._feature import Feature, Kind, Rule
+from elsewise.features._moves import largest_squared_move
 from elsewise.features._saving import pack_index, unpack_index
 from elsewise.features.embedding import Embedding
 from elsewise.features.encoder import Encoder
@@ -20,6 +21,7 @@ __all__ = [
     "Legal",
     "Rule",
     "Schema",
+    "largest_squared_move",
     "pack_index",
     "unpack_index",
 ]

@@ -11,11 +11,16 @@ import numpy as np
 import pandas as pd
 from pandas.api import types
 
+from elsewise._resources import parallel
 from elsewise.errors import InvalidInput
 from elsewise.features._feature import CONSTANT, Feature, Kind
 
 MOST_LEVELS = 50
 """Categories of more levels are not moved unless the user frees them."""
+MANY = 100_000
+"""Columns of so many rows are read in threads."""
+FIRST = 1000
+"""Of numbers that are not whole, these many usually tell."""
 EXACT = 2.0**53
 """Integers up to here are exact in float64."""
 
@@ -68,7 +73,7 @@ def infer_features(frame: pd.DataFrame, background: pd.DataFrame | None) -> tupl
             fix="infer the schema from a larger frame, such as the training data",
         )
     if background is None:
-        return tuple(_infer(name, column, None) for name, column in frame.items())
+        return _inferred([(name, column, None) for name, column in frame.items()])
     check_frame(background, "background")
     lacking = [name for name in frame.columns if name not in background.columns]
     if lacking:
@@ -78,7 +83,15 @@ def infer_features(frame: pd.DataFrame, background: pd.DataFrame | None) -> tupl
             received=f"no column {lacking[0]!r}",
             fix="pass rows of the same table",
         )
-    return tuple(_infer(name, column, background[name]) for name, column in frame.items())
+    return _inferred([(name, column, background[name]) for name, column in frame.items()])
+
+
+def _inferred(
+    columns: list[tuple[Hashable, pd.Series[Any], pd.Series[Any] | None]],
+) -> tuple[Feature, ...]:
+    """One feature per column, read in threads where there are many rows."""
+    each = parallel if len(columns[0][1]) >= MANY else map
+    return tuple(each(lambda column: _infer(*column), columns))
 
 
 def amounts(column: pd.Series[Any]) -> np.ndarray:
@@ -189,11 +202,10 @@ def _check_hashable(column: pd.Series[Any]) -> None:
 
 
 def _infer_amount(name: Hashable, pool: list[pd.Series[Any]]) -> Feature:
-    parts = [amounts(part) for part in pool]
-    parts = [part[~np.isnan(part)] for part in parts]
-    values = np.concatenate(parts)
+    parts = [_present(amounts(part)) for part in pool]
+    values = parts[0] if len(parts) == 1 else np.concatenate(parts)
     low, high = float(values.min()) + 0.0, float(values.max()) + 0.0  # no negative zero
-    whole = bool((values == np.rint(values)).all() and max(-low, high) <= EXACT)
+    whole = max(-low, high) <= EXACT and _all_whole(values[:FIRST]) and _all_whole(values)
     # The background's own spread; where it has none, that of all rows.
     center, scale = _moments(parts[-1])
     if scale == 0.0:
@@ -212,6 +224,15 @@ def _infer_amount(name: Hashable, pool: list[pd.Series[Any]]) -> Feature:
         scale=scale or 1.0,
         notice=notice,
     )
+
+
+def _present(values: np.ndarray) -> np.ndarray:
+    missing = np.isnan(values)
+    return values[~missing] if missing.any() else values
+
+
+def _all_whole(values: np.ndarray) -> bool:
+    return bool((values == np.rint(values)).all())
 
 
 def _moments(values: np.ndarray) -> tuple[float, float]:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from elsewise._arrays import Array, asarray_like, namespace
+from elsewise._arrays import Array, asarray_like, namespace, to_numpy
 from elsewise.features._feature import Feature, Kind
 
 __all__ = ["Embedding"]
@@ -55,6 +55,8 @@ class Embedding:
     """int (p,): dimension that moves each column, ``d`` where none does."""
     reach: Array
     """(p,): codes per unit of that dimension, 0 where none does."""
+    plain: bool = False
+    """Whether every column is a number that may move, so that dimension j is column j."""
 
     @property
     def size(self) -> int:
@@ -73,6 +75,11 @@ class Embedding:
         array([[0.   , 0.   , 0.707]])
         """
         xp = namespace(codes)
+        if self.plain:
+            numbers = codes - self.center
+            numbers *= self.factor
+            numbers[xp.isnan(numbers)] = 0.0
+            return numbers
         present = xp.where(xp.isnan(codes), self.missing, codes)
         cells = xp.take(present, self.source, axis=1)
         m = self.center.shape[0]
@@ -95,6 +102,8 @@ class Embedding:
         array([[[1.414, 0.   , 0.   ]]])
         """
         xp = namespace(gradient)
+        if self.plain:
+            return gradient / self.factor
         slopes = xp.take(gradient, self.source, axis=2) / self.factor
         return xp.where(self.movable, slopes, xp.zeros_like(slopes))
 
@@ -109,11 +118,55 @@ class Embedding:
         >>> schema.embedding().push(np.array([[0.5, 1.0]]), np.array([[1.0, 5.0, 5.0]])).round(3)
         array([[1.914, 1.   ]])
         """
+        if self.plain:
+            return codes + step * self.reach
         xp = namespace(codes, step)
         # One more dimension, always 0, is the place of the columns that do not move.
         still = asarray_like(np.zeros((step.shape[0], 1)), step)
         steps = xp.take(xp.concat([step, still], axis=1), self.place, axis=1)
         return codes + steps * self.reach
+
+    def columns(self, index: np.ndarray) -> tuple[Embedding, np.ndarray]:
+        """Return the embedding of some columns, int (M,), which may repeat, and their dimensions.
+
+        Returns
+        -------
+        tuple of Embedding and ndarray of int (D,)
+            The embedding of codes (n, M), and which dimension each of its D dimensions repeats.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from elsewise.features import Schema
+        >>> schema = Schema.infer(pd.DataFrame({"age": [0.5, 2.5], "sex": ["f", "m"]}))
+        >>> ages, dimensions = schema.embedding().columns(np.array([0, 0]))
+        >>> ages.embed(np.array([[0.5, 2.5]])).round(3), dimensions
+        (array([[-0.707,  0.707]]), array([0, 0]))
+        """
+        # By dimension first, so that indicators still come last.
+        dimension, column = np.nonzero(to_numpy(self.source)[:, None] == index)
+        linear = int(np.sum(dimension < self.center.shape[0]))
+        place = np.full(index.size, dimension.size)
+        moves = to_numpy(self.place)[index[column]] == dimension
+        place[column[moves]] = np.flatnonzero(moves)
+
+        def repeated(values: Array, places: np.ndarray) -> Array:
+            return namespace(values).take(values, asarray_like(places, values), axis=0)
+
+        embedding = replace(
+            self,
+            labels=tuple(self.labels[k] for k in dimension.tolist()),
+            movable=repeated(self.movable, dimension),
+            source=asarray_like(column, self.source),
+            factor=repeated(self.factor, dimension),
+            center=repeated(self.center, dimension[:linear]),
+            level=repeated(self.level, dimension[linear:] - self.center.shape[0]),
+            missing=repeated(self.missing, index),
+            place=asarray_like(place, self.place),
+            reach=repeated(self.reach, index),
+            plain=False,
+        )
+        return embedding, dimension
 
     def like(self, reference: Array) -> Embedding:
         """Return the embedding with its arrays in the library, device and dtype of ``reference``.
@@ -126,7 +179,7 @@ class Embedding:
         >>> schema.embedding().like(np.ones(1, dtype=np.float32)).center.dtype
         dtype('float32')
         """
-        arrays = (field.name for field in fields(self) if field.name != "labels")
+        arrays = (field.name for field in fields(self) if field.name not in ("labels", "plain"))
         return replace(
             self, **{name: asarray_like(getattr(self, name), reference) for name in arrays}
         )
@@ -171,6 +224,8 @@ def build_embedding(features: Sequence[Feature], joint: bool) -> Embedding:
         missing=missing,
         place=place,
         reach=reach,
+        plain=all(d.movable and d.source == k for k, d in enumerate(dimensions))
+        and len(dimensions) == len(features),
     )
 
 

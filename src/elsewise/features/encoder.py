@@ -11,6 +11,7 @@ import pandas as pd
 from pandas.api import types
 
 from elsewise._arrays import Array, to_numpy
+from elsewise._resources import parallel
 from elsewise.errors import InvalidInput
 from elsewise.features import _saving
 from elsewise.features._feature import Feature, Kind
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from elsewise.features.schema import Schema
 
 __all__ = ["Encoder"]
+
+TILE_ROWS = 1 << 15
+"""Rows copied at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -64,6 +68,8 @@ class Encoder:
                [nan,  0.]])
         """
         frame = _aligned(frame, self.columns)
+        if (plain := self._plain_numbers(frame)) is not None:
+            return plain
         codes = np.empty(frame.shape)
         for j, (feature, table) in enumerate(zip(self.schema.features, self.tables, strict=True)):
             column = frame.iloc[:, j]
@@ -73,6 +79,29 @@ class Encoder:
                 codes[:, j] = table.find(column)
         _check_groups(self.schema.features, codes)
         return codes
+
+    def _plain_numbers(self, frame: pd.DataFrame) -> np.ndarray | None:
+        """Codes of a frame of floats of one dtype and nothing else, all at once; None for others.
+
+        None also where something has to be refused: column by column, it is refused by name.
+        """
+        features = self.schema.features
+        dtype = frame.dtypes.iloc[0]
+        if not isinstance(dtype, np.dtype) or dtype.kind != "f" or any(self.tables):
+            return None
+        if any(f.kind is not Kind.NUMBER or f.group is not None for f in features):
+            return None
+        if not (frame.dtypes == dtype).all():
+            return None
+        values = frame.to_numpy()
+        codes = np.empty(values.shape)
+
+        def copy(rows: slice) -> bool:
+            codes[rows] = values[rows]
+            return not np.isinf(codes[rows]).any()
+
+        tiles = [slice(k, k + TILE_ROWS) for k in range(0, len(codes), TILE_ROWS)]
+        return codes if all(parallel(copy, tiles)) else None
 
     def decode(self, codes: Array, index: Any = None) -> pd.DataFrame:
         """Return the frame of ``codes`` (n, p): the columns and dtypes of the encoder's frame.

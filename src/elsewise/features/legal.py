@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from elsewise._arrays import Array, asarray_like, namespace, to_numpy
+from elsewise._arrays import Array, asarray_like, device_of, namespace
 from elsewise.errors import InvalidInput
 from elsewise.features._feature import Feature, Kind
 
-__all__ = ["Legal"]
+__all__ = ["Legal", "rows_outside"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -41,6 +41,8 @@ class Legal:
     """bool (n,): rows that are not legal as they are, and so stay as they are."""
     restricted: tuple[tuple[int, tuple[float, ...]], ...] = ()
     """Columns of categories with the codes they may be moved to, where not all."""
+    rounds: bool = True
+    """Whether there are columns of whole codes at all."""
 
     def legalize(self, codes: Array) -> Array:
         """Return the legal codes (n, p) nearest to ``codes``, cell by cell.
@@ -56,18 +58,71 @@ class Legal:
         array([[ 3., nan]])
         """
         xp = namespace(codes)
-        inside = xp.minimum(xp.maximum(codes, self.lower), self.upper)
-        whole = xp.where(self.integer, xp.round(inside), inside)
+        inside = self.inside(codes)
         # Comparisons with a missing bound are False: such a cell takes its factual, missing code.
-        free = (self.lower < self.upper) & ~xp.isnan(codes)
-        for column, levels in self.restricted:
-            here = xp.arange(codes.shape[-1]) == column
-            cell = codes[..., column, None]
-            known = xp.zeros_like(free[..., :1])
-            for level in levels:
-                known = known | (cell == level)
-            free = free & (known | ~asarray_like(here, codes))
-        return xp.where(free, whole, self.factual)
+        free = self.free & ~xp.isnan(codes)
+        if self.restricted:
+            free = free & self._allowed(codes)
+        return xp.where(free, inside, self.factual)
+
+    @property
+    def free(self) -> Array:
+        """Cells that can move at all, bool (n, p)."""
+        return self.lower < self.upper
+
+    def inside(self, codes: Array) -> Array:
+        """Return the codes (n, p) nearest to ``codes`` that lie in the boxes, whole where need be.
+
+        Examples
+        --------
+        >>> legal = Legal(factual=np.array([[1.0]]), lower=np.array([[0.0]]),
+        ...               upper=np.array([[3.0]]), integer=np.array([True]),
+        ...               broken=np.array([False]))
+        >>> legal.inside(np.array([[7.2]]))
+        array([[3.]])
+        """
+        xp = namespace(codes)
+        inside = xp.minimum(xp.maximum(codes, self.lower), self.upper)
+        return xp.where(self.integer, xp.round(inside), inside) if self.rounds else inside
+
+    def _allowed(self, codes: Array) -> Array:
+        """Return, bool (n, p), the codes that a restricted category may be moved to."""
+        xp = namespace(codes)
+        restricted = dict(self.restricted)
+
+        def allowed(column: int) -> Array:
+            cell = codes[..., column]
+            found = xp.full(cell.shape, column not in restricted, device=device_of(cell))
+            for level in restricted.get(column, ()):
+                found = found | (cell == level)
+            return found
+
+        return xp.stack([allowed(j) for j in range(codes.shape[-1])], axis=-1)
+
+    def columns(self, index: np.ndarray) -> Legal:
+        """Return the boxes of some columns, int (M,), which may repeat.
+
+        Examples
+        --------
+        >>> legal = Legal(factual=np.zeros((1, 2)), lower=np.zeros((1, 2)),
+        ...               upper=np.array([[1.0, 9.0]]), integer=np.array([False, True]),
+        ...               broken=np.array([False]))
+        >>> legal.columns(np.array([1, 1, 0])).legalize(np.array([[2.2, 11.0, 2.2]]))
+        array([[2., 9., 1.]])
+        """
+        xp = namespace(self.lower)
+        places = asarray_like(index, self.lower)
+        restricted = dict(self.restricted)
+        return replace(
+            self,
+            factual=xp.take(self.factual, places, axis=1),
+            lower=xp.take(self.lower, places, axis=1),
+            upper=xp.take(self.upper, places, axis=1),
+            integer=xp.take(self.integer, places, axis=0),
+            restricted=tuple(
+                (k, restricted[j]) for k, j in enumerate(index.tolist()) if j in restricted
+            ),
+        )
 
     def take(self, rows: Array) -> Legal:
         """Return the boxes of ``rows``, int (m,), which may repeat.
@@ -88,6 +143,24 @@ class Legal:
             broken=xp.take(self.broken, rows, axis=0),
         )
 
+    def block(self, rows: slice) -> Legal:
+        """Return the boxes of a slice of the rows, without copying them.
+
+        Examples
+        --------
+        >>> legal = Legal(factual=np.ones((2, 1)), lower=np.zeros((2, 1)), upper=np.ones((2, 1)),
+        ...               integer=np.array([False]), broken=np.array([False, True]))
+        >>> legal.block(slice(1, 2)).broken
+        array([ True])
+        """
+        return replace(
+            self,
+            factual=self.factual[rows, ...],
+            lower=self.lower[rows, ...],
+            upper=self.upper[rows, ...],
+            broken=self.broken[rows],
+        )
+
     def like(self, reference: Array) -> Legal:
         """Return the boxes with their arrays in the library, device and dtype of ``reference``.
 
@@ -105,6 +178,7 @@ class Legal:
             integer=asarray_like(self.integer, reference),
             broken=asarray_like(self.broken, reference),
             restricted=self.restricted,
+            rounds=self.rounds,
         )
 
 
@@ -118,35 +192,37 @@ def build_legal(features: Sequence[Feature], codes: Array, broken: Array | None 
     array([[0.5],
            [2. ]])
     """
-    factual = to_numpy(codes).astype(np.float64)
-    if factual.ndim != 2 or factual.shape[1] != len(features):
-        raise InvalidInput(
-            "codes",
-            expected=f"an array (n, {len(features)})",
-            received=f"shape {factual.shape}",
-            fix="encode the frame with Schema.encoder(frame).encode(frame)",
-        )
-    lowest, highest = np.asarray([f.declared or (-np.inf, np.inf) for f in features]).T
-    with np.errstate(invalid="ignore"):
-        outside = ((factual < lowest) | (factual > highest)).any(axis=1)
-    stays = outside if broken is None else outside | to_numpy(broken)
+    factual = _checked(features, codes)
+    xp = namespace(factual)
+    stays = rows_outside(features, factual)
+    if broken is not None:
+        stays = stays | asarray_like(broken, factual)
+
+    def row(values: object) -> Array:
+        return asarray_like(np.asarray(values), factual)
 
     # A declared end holds as it is, an observed one makes room for the row's own value.
-    low, high = np.asarray([f.observed for f in features]).T
-    lower = np.where(np.isfinite(lowest), lowest, np.fmin(low, factual))
-    upper = np.where(np.isfinite(highest), highest, np.fmax(high, factual))
-    integer = np.asarray([f.kind is not Kind.NUMBER for f in features])
-    lower = np.where(integer, np.ceil(lower), lower)
-    upper = np.where(integer, np.floor(upper), upper)
-    direction = np.asarray([f.direction for f in features])
-    lower = np.where(direction > 0, np.fmax(lower, factual), lower)
-    upper = np.where(direction < 0, np.fmin(upper, factual), upper)
-
-    frozen = ~np.asarray([f.free for f in features]) | np.isnan(factual) | stays[:, None]
-    legal = Legal(
+    lower = xp.minimum(row([f.observed[0] for f in features]), factual)
+    upper = xp.maximum(row([f.observed[1] for f in features]), factual)
+    declared = np.asarray([f.declared or (-np.inf, np.inf) for f in features]).T
+    if np.isfinite(declared).any():
+        lowest, highest = row(declared[0]), row(declared[1])
+        lower = xp.where(xp.isfinite(lowest), lowest, lower)
+        upper = xp.where(xp.isfinite(highest), highest, upper)
+    whole = np.asarray([f.kind is not Kind.NUMBER for f in features], dtype=bool)
+    integer = row(whole)
+    if whole.any():
+        lower = xp.where(integer, xp.ceil(lower), lower)
+        upper = xp.where(integer, xp.floor(upper), upper)
+    if any(f.direction for f in features):
+        up, down = (row([f.direction == sign for f in features]) for sign in (1, -1))
+        lower = xp.where(up, xp.maximum(lower, factual), lower)
+        upper = xp.where(down, xp.minimum(upper, factual), upper)
+    frozen = row([not f.free for f in features]) | xp.isnan(factual) | stays[:, None]
+    return Legal(
         factual=factual,
-        lower=np.where(frozen, factual, lower),
-        upper=np.where(frozen, factual, upper),
+        lower=xp.where(frozen, factual, lower),
+        upper=xp.where(frozen, factual, upper),
         integer=integer,
         broken=stays,
         restricted=tuple(
@@ -154,5 +230,39 @@ def build_legal(features: Sequence[Feature], codes: Array, broken: Array | None 
             for j, f in enumerate(features)
             if f.free and f.allowed is not None
         ),
+        rounds=bool(whole.any()),
     )
-    return legal if isinstance(codes, np.ndarray) else legal.like(codes)
+
+
+def rows_outside(features: Sequence[Feature], codes: Array) -> Array:
+    """Return, bool (n,), the rows of ``codes`` (n, p) that leave a declared range.
+
+    Examples
+    --------
+    >>> feature = Feature(name="x", kind=Kind.NUMBER, free=True, observed=(0, 1), declared=(0, 1))
+    >>> rows_outside([feature], np.array([[0.5], [2.0]]))
+    array([False,  True])
+    """
+    factual = _checked(features, codes)
+    xp = namespace(factual)
+    outside = xp.zeros(factual.shape[0], dtype=xp.bool, device=device_of(factual))
+    for j, feature in enumerate(features):
+        if feature.declared is not None:
+            low, high = feature.declared
+            column = factual[:, j]
+            # A missing cell is nowhere, so it is not outside either.
+            outside = outside | (column < low) | (column > high)
+    return outside
+
+
+def _checked(features: Sequence[Feature], codes: Array) -> Array:
+    """Return codes (n, p) as floats, or refuse what are not codes of these features."""
+    if len(codes.shape) != 2 or codes.shape[1] != len(features):
+        raise InvalidInput(
+            "codes",
+            expected=f"an array (n, {len(features)})",
+            received=f"shape {tuple(codes.shape)}",
+            fix="encode the frame with Schema.encoder(frame).encode(frame)",
+        )
+    xp = namespace(codes)
+    return codes if xp.isdtype(codes.dtype, "real floating") else xp.astype(codes, xp.float64)

@@ -230,11 +230,11 @@ METRICS: dict[str, Metric] = {
         "W2 between the model's outputs and the target",
     ),
     "input limit": Metric(
-        lambda case: case.explanation.certificate.inputs.upper_limit,
+        lambda case: case.explanation.certificate.inputs.at_most,
         "certified upper limit of the input distance",
     ),
     "output limit": Metric(
-        lambda case: case.explanation.certificate.outputs.upper_limit,
+        lambda case: case.explanation.certificate.outputs.at_most,
         "certified upper limit of the output distance",
     ),
     "probability": Metric(_probability, "attained probability, NaN where no bound was given"),

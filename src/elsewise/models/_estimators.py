@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,15 @@ from elsewise.models._boosters import booster_face
 from elsewise.models._differences import Differences
 from elsewise.models._faces import Face, read_columns, reader
 from elsewise.models._frames import FrameModel, FrameOutputs, Slopes
-from elsewise.models._linear import MARGINS, REGRESSORS, final_step, linear_slopes, steps
+from elsewise.models._linear import (
+    MARGINS,
+    REGRESSORS,
+    LinearForm,
+    LinearOutputs,
+    final_step,
+    linear_form,
+    steps,
+)
 from elsewise.models._outputs import movable_columns, reject_output, select_by_position
 from elsewise.models._statsmodels import results_face
 
@@ -110,17 +118,38 @@ def bind_estimator(
     if face is None:
         method = next(m for m in METHODS if callable(getattr(fitted, m, None)))
         face = _estimator_face(fitted, method, own)
-        linear = linear_slopes(_unwrap(fitted), method)
+        linear = linear_form(_unwrap(fitted), method)
     evaluate = FrameModel(name=face.name, score=face.score, encoder=encoder, repeats=linear is None)
     width = evaluate(probe).shape[1]
     evaluate = replace(evaluate, width=width)
     keep, what = _choose(face.classes, width, output)
-    return FrameOutputs(
+    outputs = FrameOutputs(
         model=evaluate,
         keep=keep,
         slopes=_slopes(face, linear, evaluate),
         probability=face.probability,
         description=face.name + what,
+    )
+    return outputs if linear is None else replace(outputs, twin=_twin(face, linear, outputs))
+
+
+def _twin(face: Face, linear: LinearForm, outputs: FrameOutputs) -> LinearOutputs | None:
+    """Return the linear model without frames in between; None where a code is not its number."""
+    features = outputs.model.encoder.schema.features
+    places = [[f.name for f in features].index(name) for name in face.columns]
+    if not all(features[j].numeric for j in places):
+        return None
+    weights = np.zeros((len(linear.weights), len(features)))
+    weights[:, places] = linear.weights
+    form, keep = replace(linear, weights=weights), outputs.keep
+    if form.link == "softmax" and len(weights) == 2 and len(keep) == 1:
+        form, keep = form.one_of_two(keep[0]), (0,)
+    return LinearOutputs(
+        form=form,
+        keep=keep,
+        movable=movable_columns(outputs.model.encoder),
+        probability=outputs.probability,
+        description=outputs.description,
     )
 
 
@@ -167,9 +196,7 @@ def _choose(
     return (chosen,), f", class {chosen} ({classes[chosen]!r})"
 
 
-def _slopes(
-    face: Face, linear: Callable[[np.ndarray], np.ndarray] | None, model: FrameModel
-) -> Slopes | None:
+def _slopes(face: Face, linear: LinearForm | None, model: FrameModel) -> Slopes | None:
     """Return exact slopes for linear models, differences for other smooth ones, else None."""
     if linear is not None:
         movable = movable_columns(model.encoder)
@@ -178,7 +205,7 @@ def _slopes(
 
         def exact(codes: np.ndarray, outputs: np.ndarray) -> np.ndarray:
             gradient = np.zeros((*outputs.shape, codes.shape[1]))
-            gradient[:, :, places] = linear(outputs)
+            gradient[:, :, places] = linear.slopes(outputs)
             return np.where(movable, gradient, 0.0)
 
         return exact

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from elsewise.models._outputs import model_raised, scores
+from elsewise.models._outputs import PROBES, Outputs, model_raised, scores
 
 if TYPE_CHECKING:
     from elsewise.features import Encoder
@@ -38,7 +38,8 @@ def distinct_rows(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     which, keys = pd.factorize((cells * odd).sum(axis=1, dtype=np.uint64))
     first = np.empty(len(keys), dtype=np.intp)
     first[which[::-1]] = np.arange(len(codes))[::-1]
-    if not np.array_equal(codes[first][which], codes, equal_nan=True):
+    again = np.flatnonzero(first[which] != np.arange(len(codes)))
+    if not np.array_equal(codes[again], codes[first[which[again]]], equal_nan=True):
         return np.arange(len(codes)), np.arange(len(codes))
     return first, which
 
@@ -93,6 +94,8 @@ class FrameOutputs:
     """Whether the chosen outputs are probabilities."""
     description: str
     """Readable name of the chosen outputs."""
+    twin: Outputs | None = None
+    """The same outputs as plain arithmetic on codes, for the search; None where there is none."""
 
     @property
     def columns(self) -> int:
@@ -108,9 +111,13 @@ class FrameOutputs:
         """Return the codes as they are: frame models work with NumPy."""
         return codes
 
-    def precise(self, probe: np.ndarray) -> FrameOutputs:
-        """Return the model itself: its precision is its own affair."""
-        return self
+    def precise(self, probe: np.ndarray) -> Outputs:
+        """Return the twin if it says what the model says, else the model itself."""
+        few = probe[:PROBES]
+        if self.twin is None or not np.isfinite(few).all():
+            return self
+        same = np.allclose(self.twin.values(few), self.values(few), rtol=1e-4, atol=1e-6)
+        return self.twin if same else self
 
     def values(self, codes: np.ndarray) -> np.ndarray:
         """Return the outputs (n, K) of codes (n, p)."""

@@ -1,14 +1,15 @@
-"""Exact slopes of scikit-learn's linear models, also behind affine scalers."""
+"""scikit-learn's linear models as what they are, also behind affine scalers."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
+from scipy.special import expit, softmax
 
-__all__ = ["final_step", "linear_slopes", "steps"]
+__all__ = ["LinearForm", "LinearOutputs", "final_step", "linear_form", "steps"]
 
 REGRESSORS = frozenset(
     {
@@ -65,8 +66,53 @@ def final_step(estimator: Any) -> Any:
     return steps(estimator)[-1]
 
 
-def linear_slopes(estimator: Any, method: str) -> Callable[[np.ndarray], np.ndarray] | None:
-    """Return the function outputs (n, W) -> d output / d inputs (n, W, m), or None.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinearForm:
+    """Outputs that are ``X @ weights.T + offsets``, or the link of it."""
+
+    weights: np.ndarray
+    """ndarray (W, m)."""
+    offsets: np.ndarray
+    """ndarray (W,)."""
+    link: str
+    """"affine" (none), "softmax" across the outputs, or "logistic" of each."""
+
+    def values(self, inputs: np.ndarray) -> np.ndarray:
+        """Return the outputs (n, W) of inputs (n, m)."""
+        margins: np.ndarray = inputs @ self.weights.T + self.offsets
+        return LINKS[self.link](margins)
+
+    def slopes(self, outputs: np.ndarray) -> np.ndarray:
+        """Return d output / d inputs (n, W, m), given the outputs (n, W)."""
+        if self.link == "affine":
+            return np.broadcast_to(self.weights, (len(outputs), *self.weights.shape))
+        if self.link == "logistic":
+            steep: np.ndarray = (outputs * (1.0 - outputs))[:, :, None] * self.weights
+            return steep
+        # d p_k / d x = p_k (w_k - sum_j p_j w_j)
+        tilt = self.weights - (outputs @ self.weights)[:, None, :]
+        slopes: np.ndarray = outputs[:, :, None] * tilt
+        return slopes
+
+    def one_of_two(self, output: int) -> LinearForm:
+        """Return one output of a softmax of two as what it is, logistic."""
+        signs = np.array([1.0, -1.0]) if output == 0 else np.array([-1.0, 1.0])
+        return LinearForm(
+            weights=(signs @ self.weights)[None, :],
+            offsets=(signs @ self.offsets)[None],
+            link="logistic",
+        )
+
+
+LINKS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "affine": lambda margins: margins,
+    "softmax": lambda margins: np.asarray(softmax(margins, axis=1)),
+    "logistic": lambda margins: np.asarray(expit(margins)),
+}
+
+
+def linear_form(estimator: Any, method: str) -> LinearForm | None:
+    """Return the linear form of a fitted estimator or pipeline; None for any other model.
 
     Parameters
     ----------
@@ -80,31 +126,65 @@ def linear_slopes(estimator: Any, method: str) -> Callable[[np.ndarray], np.ndar
     --------
     >>> from sklearn.linear_model import LinearRegression
     >>> model = LinearRegression().fit([[0.0], [1.0]], [1.0, 3.0])
-    >>> linear_slopes(model, "predict")(np.zeros((1, 1)))
+    >>> linear_form(model, "predict").slopes(np.zeros((1, 1)))
     array([[[2.]]])
     """
     *before, final = steps(estimator)
-    scales = [scale for step in before if (scale := _scale(step)) is not None]
+    scalers = [scaler for step in before if (scaler := _affine(step)) is not None]
     coefficients = getattr(final, "coef_", None)
-    if not isinstance(coefficients, np.ndarray) or len(scales) < len(before):
+    if not isinstance(coefficients, np.ndarray) or len(scalers) < len(before):
         return None
     kind = _kind(final, method)
     if kind is None:
         return None
-    weights = np.atleast_2d(coefficients) * math.prod(scales, start=np.float64(1.0))
-    if kind == "affine":
-        if method == "decision_function" and len(weights) == 1:
-            weights = np.concatenate([-weights, weights])
-        return lambda outputs: np.broadcast_to(weights, (len(outputs), *weights.shape))
-    if len(weights) == 1:
-        weights = np.concatenate([np.zeros_like(weights), weights])
+    weights = np.atleast_2d(coefficients)
+    offsets = np.atleast_1d(getattr(final, "intercept_", 0.0)) + np.zeros(len(weights))
+    for scale, shift in reversed(scalers):
+        offsets = offsets + weights @ np.broadcast_to(shift, weights.shape[1:])
+        weights = weights * scale
+    if len(weights) == 1 and method != "predict":
+        first = np.zeros_like(weights) if kind == "softmax" else -weights
+        weights = np.concatenate([first, weights])
+        offsets = np.concatenate([0.0 * offsets if kind == "softmax" else -offsets, offsets])
+    return LinearForm(weights=weights, offsets=offsets, link=kind)
 
-    def softmax_slopes(outputs: np.ndarray) -> np.ndarray:
-        # d p_k / d x = p_k (w_k - sum_j p_j w_j)
-        slopes: np.ndarray = outputs[:, :, None] * (weights - (outputs @ weights)[:, None, :])
-        return slopes
 
-    return softmax_slopes
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinearOutputs:
+    """A linear form as a function of codes, with nothing in between; see `Outputs`."""
+
+    form: LinearForm
+    """Of the codes (n, p), weightless where the model does not look."""
+    keep: tuple[int, ...]
+    """Positions of the chosen outputs."""
+    movable: np.ndarray
+    """bool (p,): codes that can move."""
+    probability: bool
+    description: str
+    smooth: ClassVar[bool] = True
+
+    @property
+    def columns(self) -> int:
+        """Number of chosen outputs, K."""
+        return len(self.keep)
+
+    def place(self, codes: np.ndarray) -> np.ndarray:
+        """Return the codes as they are."""
+        return codes
+
+    def precise(self, probe: np.ndarray) -> LinearOutputs:
+        """Return the outputs themselves, which are in double precision."""
+        return self
+
+    def values(self, codes: np.ndarray) -> np.ndarray:
+        """Return the outputs (n, K) of codes (n, p)."""
+        return self.form.values(codes)[:, self.keep]
+
+    def values_and_gradient(self, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return outputs (n, K) and d output / d codes (n, K, p)."""
+        values = self.form.values(codes)
+        slopes = self.form.slopes(values)[:, self.keep, :]
+        return values[:, self.keep], np.where(self.movable, slopes, 0.0)
 
 
 def _kind(final: Any, method: str) -> str | None:
@@ -128,14 +208,17 @@ def _kind(final: Any, method: str) -> str | None:
     return None
 
 
-def _scale(step: Any) -> np.ndarray | float | None:
-    """Return d output / d input of an affine scaler, per column; None for anything else."""
+def _affine(step: Any) -> tuple[np.ndarray | float, np.ndarray | float] | None:
+    """Return scale and shift of an affine scaler, per column; None for anything else."""
     name = type(step).__name__
     if not type(step).__module__.startswith("sklearn.") or getattr(step, "clip", False):
         return None
     if name == "MinMaxScaler":
-        return np.asarray(step.scale_)
-    if name in ("StandardScaler", "MaxAbsScaler", "RobustScaler"):
-        divisor = step.scale_
-        return 1.0 if divisor is None else 1.0 / np.asarray(divisor)
-    return None
+        return np.asarray(step.scale_), np.asarray(step.min_)
+    if name not in ("StandardScaler", "MaxAbsScaler", "RobustScaler"):
+        return None
+    scale = 1.0 if step.scale_ is None else 1.0 / np.asarray(step.scale_)
+    center = getattr(step, "mean_" if name == "StandardScaler" else "center_", None)
+    if center is None or not getattr(step, "with_mean", True):
+        return scale, 0.0
+    return scale, -np.asarray(center) * scale

@@ -23,10 +23,12 @@ from elsewise.models._outputs import (
 )
 
 if TYPE_CHECKING:
-    from elsewise.features import Encoder
+    from elsewise.features import Encoder, Feature
 
 __all__ = ["TorchModel", "TorchOutputs", "bind_torch", "is_torch_module", "torch_model"]
 
+EXACT_SINGLE = 2.0**24
+"""Whole numbers up to here are exact in float32."""
 RESHAPES = ("Squeeze", "Unsqueeze", "View", "UnsafeView", "Reshape", "Select", "Slice", "ToCopy")
 """Nodes of an autograd graph that leave values as they are."""
 
@@ -43,6 +45,8 @@ class TorchModel:
     """Column to explain; None: all."""
     probability: bool | None = None
     """Whether the outputs are probabilities; None: look at the last operation."""
+    tensors: bool = False
+    """Whether rows are kept as tensors where the module is, even on the CPU."""
 
 
 def is_torch_module(model: object) -> bool:
@@ -75,7 +79,9 @@ def torch_model(
     probability : bool, optional
         Whether the outputs are probabilities. By default, whether a sigmoid or softmax comes last.
     device : str, optional
-        Where to run a copy of the module, e.g. "cuda"; by default it stays where it is.
+        Where to run a copy of the module, e.g. "cuda", and to keep the rows as tensors; by default
+        the module stays where it is, and rows are tensors only if that is not the CPU. A frame of
+        float32 columns is searched in single precision there, any other in double precision.
 
     Returns
     -------
@@ -98,7 +104,13 @@ def torch_model(
         )
     if device is not None:
         module = _copy_to(module, device)
-    return TorchModel(module=module, prepare=prepare, output=output, probability=probability)
+    return TorchModel(
+        module=module,
+        prepare=prepare,
+        output=output,
+        probability=probability,
+        tensors=device is not None,
+    )
 
 
 def _copy_to(module: Any, device: str) -> Any:
@@ -111,7 +123,7 @@ def _copy_to(module: Any, device: str) -> Any:
             "device",
             expected="a device this torch can use",
             received=f"{device!r} ({error})",
-            fix="leave device out to stay where the module is",
+            fix="install a torch built for it, or leave device out to stay where the module is",
         ) from error
     return copy.deepcopy(module).to(device)
 
@@ -136,6 +148,8 @@ class TorchOutputs:
     """Whether the outputs have slopes that are not all zero."""
     width: int | None = None
     """Number of outputs of the module, once known."""
+    codes: Any = None
+    """Dtype of codes kept as tensors; None where they are NumPy's."""
 
     @property
     def columns(self) -> int:
@@ -149,18 +163,18 @@ class TorchOutputs:
         return name if self.columns == self.width else f"{name}, output {self.keep[0]}"
 
     def place(self, codes: np.ndarray) -> Array:
-        """Return codes (n, p) as NumPy for a module on the CPU, else as a tensor on its device."""
-        if self.movable.device.type == "cpu":
+        """Return codes (n, p) as a tensor where the module is, or as they are."""
+        if self.codes is None:
             return codes
         import torch
 
-        return torch.as_tensor(codes, device=self.movable.device)
+        return torch.as_tensor(codes, device=self.movable.device).to(self.codes)
 
     def precise(self, probe: np.ndarray) -> TorchOutputs:
-        """Return a copy in double precision, if the module is on the CPU and works in it."""
+        """Return a copy in double precision, if rows are NumPy's and the module works in it."""
         import torch
 
-        if self.movable.device.type != "cpu" or self.dtype in (None, torch.float64):
+        if self.codes is not None or self.dtype in (None, torch.float64):
             return self
         few = probe[:PROBES]
         try:
@@ -243,9 +257,9 @@ class TorchOutputs:
         return codes
 
     def _like(self, tensor: Any, codes: Array) -> Array:
-        """Return a result as float64 NumPy for a module on the CPU, else in the codes' dtype."""
-        if tensor.device.type == "cpu":
-            return tensor.numpy().astype(np.float64, copy=False)
+        """Return a result as the codes are: float64 NumPy, or a tensor of their dtype."""
+        if isinstance(codes, np.ndarray):
+            return tensor.cpu().numpy().astype(np.float64, copy=False)
         return tensor.to(codes.dtype)
 
 
@@ -262,6 +276,7 @@ def bind_torch(
         keep=(),
         movable=torch.from_numpy(movable_columns(encoder)).to(device),
         dtype=dtype,
+        codes=_codes_dtype(encoder, dtype) if model.tensors or device.type != "cpu" else None,
     )
     rows = torch.from_numpy(probe).to(device)
     with torch.no_grad(), evaluating(model.module):
@@ -273,6 +288,20 @@ def bind_torch(
         kept = values.detach()[:, outputs.keep]
         probability = bool(((kept >= 0) & (kept <= 1)).all()) and _squashed_last(values)
     return replace(outputs, probability=probability, smooth=bool(slopes.any()))
+
+
+def _codes_dtype(encoder: Encoder, dtype: Any) -> Any:
+    """Return float32 for a module of that precision if it holds every cell, else float64."""
+    import torch
+
+    def fits(feature: Feature, column: Any) -> bool:
+        if feature.kind == "number":
+            return isinstance(column, np.dtype) and column.kind == "f" and column.itemsize <= 4
+        return max(map(abs, feature.observed), default=0.0) <= EXACT_SINGLE
+
+    columns = zip(encoder.schema.features, encoder.dtypes, strict=True)
+    single = dtype == torch.float32 and all(fits(*column) for column in columns)
+    return torch.float32 if single else torch.float64
 
 
 def _home(module: Any) -> tuple[Any, Any]:

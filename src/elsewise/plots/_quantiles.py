@@ -42,7 +42,7 @@ def outputs(
 
     The band is Dvoretzky, Kiefer and Wolfowitz's at the level of the limits: where the quantiles of
     the population would lie, all at once, if the rows were drawn from it independently. It is left
-    out where it reaches beyond the largest or smallest row.
+    out where it reaches beyond the largest or smallest row, and where the rows are the population.
 
     Parameters
     ----------
@@ -59,9 +59,10 @@ def outputs(
     problem = explanation.problem
     after, before = explanation.outputs[:, column], explanation.factual_outputs[:, column]
     levels = levels_of(after.size)
-    low, high = _band(after, levels, problem.limits.confidence)
-    level = f"{problem.limits.confidence:.0%} band".replace("%", " %")
-    ax.fill_between(levels, low, high, color=COUNTERFACTUAL, alpha=0.2, linewidth=0, label=level)
+    if (confidence := explanation.certificate.confidence) is not None:
+        low, high = _band(after, levels, confidence)
+        band = ax.fill_between(levels, low, high, color=COUNTERFACTUAL, alpha=0.2, linewidth=0)
+        band.set_label(f"{100 * confidence:.4g} % band")
     _two_curves(ax, levels, before, after)
     wanted = _target_quantiles(explanation, levels, column)
     ax.plot(levels, wanted, color=TARGET, linestyle=(0, (4, 2)), linewidth=1.8, label="target")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pandas as pd
 
@@ -10,7 +10,9 @@ from elsewise.plots._style import (
     COUNTERFACTUAL,
     CYCLE,
     FACTUAL,
+    INPUTS,
     MARKERS,
+    OUTPUTS,
     TARGET,
     canvas,
     columns_of,
@@ -19,6 +21,7 @@ from elsewise.plots._style import (
     percent,
     readable,
 )
+from elsewise.problem import Limits
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -42,18 +45,32 @@ def diversity(records: pd.DataFrame, ax: Axes | None = None) -> Axes:
     return dress(ax, title="Diversity", x="input limit U_x", y="diversity")
 
 
-def frontier(records: pd.DataFrame, ax: Axes | None = None) -> Axes:
+class Curve(Protocol):
+    """A frontier: its points, and the bounds to compare them with."""
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """One row per point."""
+
+    @property
+    def limits(self) -> Limits:
+        """Bounds, if any."""
+
+
+def frontier(records: pd.DataFrame | Curve, ax: Axes | None = None) -> Axes:
     """Draw how close the outputs come for how far the inputs move.
 
     Parameters
     ----------
     records
-        DataFrame with the columns ``inputs`` and ``outputs`` (distances), and, if there are,
-        ``inputs_limit`` and ``outputs_limit`` (upper limits) and a boolean ``chosen``.
+        An `elsewise.Frontier`, or a DataFrame with the columns ``inputs`` and ``outputs``
+        (distances), and, if there are, ``inputs_limit`` and ``outputs_limit`` (upper limits) and a
+        boolean ``chosen``.
     ax
         Where to draw; a new figure by default.
     """
-    table = columns_of(records, "inputs", "outputs").sort_values("inputs")
+    given: Any = getattr(records, "table", records)
+    table = columns_of(given, "inputs", "outputs").sort_values("inputs")
     ax = canvas(ax)
     ax.plot(
         table["inputs"],
@@ -81,8 +98,16 @@ def frontier(records: pd.DataFrame, ax: Axes | None = None) -> Axes:
             marker="D",
             markersize=9,
             linestyle="none",
-            label="chosen",
+            clip_on=False,
+            zorder=3,
+            label="chosen" if given is records else "knee",
         )
+    limits = getattr(records, "limits", None) or Limits()
+    style: dict[str, Any] = {"linestyle": ":", "linewidth": 1.4}
+    if limits.inputs is not None:
+        ax.axvline(limits.inputs, color=INPUTS, label="input bound", **style)
+    if limits.outputs is not None:
+        ax.axhline(limits.outputs, color=OUTPUTS, label="output bound", **style)
     ax.set_xlim(0, None)
     ax.set_ylim(0, None)
     legend(ax)

@@ -34,12 +34,13 @@ def convergence(explanation: Explanation, ax: Axes | None = None) -> Axes:
     ax = canvas(ax, 6.0, 4.2)
     history, limits = explanation.history, explanation.problem.limits
     steps = history.index.to_numpy()
+    what = "distance" if limits.method == "exact" else "upper limit"
     for side, bound, colour in (
         ("inputs", limits.inputs, INPUTS),
         ("outputs", limits.outputs, OUTPUTS),
     ):
         values = history[f"{side}_limit"].to_numpy()
-        ax.plot(steps, values, color=colour, linewidth=1.8, label=f"{side}, upper limit")
+        ax.plot(steps, values, color=colour, linewidth=1.8, label=f"{side}, {what}")
         if bound is not None:
             ax.axhline(
                 bound, color=colour, linestyle=(0, (4, 2)), linewidth=1.2, label=f"{side}, bound"

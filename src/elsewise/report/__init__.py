@@ -20,6 +20,7 @@ from elsewise.errors import InvalidInput
 from elsewise.insight import changes as changes_of
 from elsewise.plots._style import amount
 from elsewise.report import _words
+from elsewise.report._extras import extra_sections
 from elsewise.report._numbers import drift, summary
 from elsewise.report._page import sections
 from elsewise.report._parts import Section, Table, figure
@@ -27,7 +28,10 @@ from elsewise.report._templates import environment, read
 from elsewise.report._words import headline, verdict
 
 if TYPE_CHECKING:
+    from elsewise._frontier import Frontier
+    from elsewise._stability import Stability
     from elsewise.explanation import Explanation
+    from elsewise.insight import Effects
 
 __all__ = ["drift", "headline", "render", "render_comparison", "summary", "write", "write_text"]
 
@@ -44,6 +48,9 @@ def render(
     output: str = "model output",
     command: str | None = None,
     tables: Mapping[str, pd.DataFrame] | None = None,
+    frontier: Frontier | None = None,
+    stability: Stability | None = None,
+    effects: Effects | None = None,
     rows: int = 0,
 ) -> str:
     """Return the report of an explanation as one HTML page.
@@ -61,10 +68,13 @@ def render(
     tables
         DataFrames to show as well, by name: "frontier" (with the columns ``inputs`` and
         ``outputs``, it is drawn too), "stability", "surprises", or any other.
+    frontier, stability, effects
+        What `Explanation.frontier`, `stability` and `effects` returned: each gets a section.
     rows
         Show so many single rows, before and after; none by default.
     """
-    parts = sections(explanation, output, command, tables or {}, rows)
+    extras = extra_sections(frontier, stability, effects)
+    parts = sections(explanation, output, command, tables or {}, extras, rows)
     certificate = explanation.certificate
     return (
         environment()
@@ -166,8 +176,8 @@ def _compared(explanations: Mapping[str, Explanation], output: str) -> list[Sect
             "name": list(certificates),
             "inputs": [c.inputs.estimate for c in certificates.values()],
             "outputs": [c.outputs.estimate for c in certificates.values()],
-            "inputs_limit": [c.inputs.upper_limit for c in certificates.values()],
-            "outputs_limit": [c.outputs.upper_limit for c in certificates.values()],
+            "inputs_limit": [c.inputs.at_most for c in certificates.values()],
+            "outputs_limit": [c.outputs.at_most for c in certificates.values()],
         }
     )
     rows = tuple(
@@ -177,8 +187,8 @@ def _compared(explanations: Mapping[str, Explanation], output: str) -> list[Sect
             _words.level(e, float(e.factual_outputs[:, 0].mean())),
             _words.level(e, float(e.outputs[:, 0].mean())),
             f"{_words.moved_rows(e):,} of {len(e.outputs):,}",
-            amount(e.certificate.inputs.upper_limit),
-            amount(e.certificate.outputs.upper_limit),
+            amount(e.certificate.inputs.at_most),
+            amount(e.certificate.outputs.at_most),
             e.problem.target.name,
         )
         for name, e in explanations.items()

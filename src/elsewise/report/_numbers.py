@@ -15,7 +15,7 @@ import pandas as pd
 from elsewise._arrays import to_numpy
 from elsewise.insight import changes as changes_of
 from elsewise.insight import ks, psi
-from elsewise.report._words import headline, moved_rows, verdict
+from elsewise.report._words import headline, moved_rows
 
 if TYPE_CHECKING:
     from elsewise.explanation import Explanation
@@ -90,8 +90,8 @@ def fingerprints(explanation: Explanation) -> dict[str, str]:
 def summary(explanation: Explanation, output: str = "model output") -> dict[str, Any]:
     """Return what a program wants to know, as JSON values; infinite and unknown numbers are None.
 
-    Keys: format, elsewise, headline, status (outcome, text, ok, binding, reachable), certificate
-    (verdict, met, probability and its fields), rows, rows_moved, output (description, target,
+    Keys: format, elsewise, headline, status (outcome, text, ok, binding, reachable, rows_needed),
+    certificate (`Certificate.to_dict`), rows, rows_moved, output (description, target,
     mean_before, mean_after), changes (one record per feature), drift, limits, seed, hashes,
     notices.
     """
@@ -107,13 +107,9 @@ def summary(explanation: Explanation, output: str = "model output") -> dict[str,
             "ok": status.ok,
             "binding": status.binding,
             "reachable": status.reachable,
+            "rows_needed": status.rows_needed,
         },
-        "certificate": {
-            "verdict": verdict(certificate).value,
-            "met": certificate.met,
-            "probability": certificate.probability,
-            **dataclasses.asdict(certificate),
-        },
+        "certificate": certificate.to_dict(),
         "rows": len(explanation.outputs),
         "rows_moved": moved_rows(explanation),
         "output": {

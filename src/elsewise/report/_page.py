@@ -42,6 +42,7 @@ KNOWN_TABLES = {
     "surprises": ("Surprises", "Where the outcome improves by a move that was not expected."),
 }
 PACKAGES = ("elsewise", "numpy", "scipy", "pandas", "scikit-learn", "matplotlib")
+BAND_READING = "The band is where the counterfactual's curve may lie in the population."
 PSI_READING = "PSI is often read so: under 0.1 stable, up to 0.25 some shift, above a large one."
 
 
@@ -50,6 +51,7 @@ def sections(
     output: str,
     command: str | None,
     tables: Mapping[str, pd.DataFrame],
+    extras: Sequence[Section],
     rows: int,
 ) -> list[Section]:
     """Return the parts of a report below its headline and certificate, in order."""
@@ -62,6 +64,7 @@ def sections(
         _plans(explanation),
         _drift(explanation),
         *(_given(name, frame) for name, frame in tables.items()),
+        *extras,
         _search(explanation),
         _single_rows(explanation, rows),
         _origin(explanation, command),
@@ -94,13 +97,14 @@ def _outputs(explanation: Explanation, output: str) -> Section:
         )
     target = explanation.problem.target
     describe = getattr(target, "describe", None)
+    exact = explanation.certificate.confidence is None
     return Section(
         anchor="outputs",
         title="What the model answers",
         text=(
             f"Wanted: {describe() if describe else target.name}.",
-            "Each curve shows, for every share of rows, the output they stay below. The band is "
-            "where the counterfactual's curve may lie in the population.",
+            "Each curve shows, for every share of rows, the output they stay below."
+            + ("" if exact else f" {BAND_READING}"),
         ),
         figures=tuple(figures),
         tables=tuple(tables),
@@ -342,6 +346,7 @@ def _drift(explanation: Explanation) -> Section:
 
 def _search(explanation: Explanation) -> Section:
     status = str(explanation.status)
+    what = "distances" if explanation.certificate.confidence is None else "upper limits"
     return Section(
         anchor="search",
         title="How it was found",
@@ -350,7 +355,7 @@ def _search(explanation: Explanation) -> Section:
             figure(
                 partial(plots.convergence, explanation),
                 "convergence",
-                "Both upper limits, their bounds, and the balance eta.",
+                f"Both {what}, their bounds, and the balance eta.",
                 "Lines over the iterations of the search.",
                 (4.7, 3.9),
             ),
@@ -393,6 +398,7 @@ def _origin(explanation: Explanation, command: str | None) -> Section:
         ("output bound", "as small as possible" if limits.outputs is None else limits.outputs),
         ("confidence", percent(limits.confidence)),
         ("trim", percent(limits.trim)),
+        ("kind of limits", limits.method),
         ("rows", f"{len(explanation.outputs):,}"),
         ("free features", sum(feature.free for feature in problem.schema.features)),
         ("seed", problem.seed),

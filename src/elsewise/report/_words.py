@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from elsewise._arrays import to_numpy
-from elsewise.certificate import Kind
+from elsewise.certificate import (
+    Kind,
+    Verdict,
+    interval_text,
+    probability_text,
+    readout_name,
+    told_apart,
+)
 from elsewise.insight import changes as changes_of
 from elsewise.plots._columns import column_named
 from elsewise.plots._style import amount
@@ -29,12 +35,16 @@ __all__ = [
     "change_table",
     "change_words",
     "headline",
+    "interval_text",
+    "interval_words",
     "level",
-    "limits_of_the_claim",
     "meaning",
     "moved_rows",
+    "number",
     "one_line",
     "percent",
+    "probability_text",
+    "readout_name",
     "side_words",
     "verdict",
 ]
@@ -45,23 +55,9 @@ PERCENT = "\u00a0%"
 """The sign, on the same line as its number."""
 
 
-class Verdict(StrEnum):
-    """What a certificate comes to."""
-
-    MET = "met"
-    NOT_MET = "not met"
-    NOT_CERTIFIABLE = "not certifiable"
-    NOT_ASKED = "no bound asked for"
-
-
 def verdict(certificate: Certificate) -> Verdict:
     """Return what the certificate comes to."""
-    asked = [side for side in (certificate.inputs, certificate.outputs) if side.bound is not None]
-    if not asked:
-        return Verdict.NOT_ASKED
-    if any(not math.isfinite(side.upper_limit) for side in asked):
-        return Verdict.NOT_CERTIFIABLE
-    return Verdict.MET if certificate.met else Verdict.NOT_MET
+    return certificate.verdict
 
 
 def percent(share: float) -> str:
@@ -196,20 +192,30 @@ def side_words(name: str, side: Evidence) -> str:
         "inputs": ("The rows are", "where they were"),
         "outputs": ("The outputs are", "the target"),
     }[name]
-    limit = amount(side.upper_limit)
+    exact = side.upper_limit is None
     if side.bound is None:
-        return f"{what} at most {limit} away from {place}; no bound was asked for."
-    bound = f"the bound of {amount(side.bound)}"
+        far = f"{'' if exact else 'at most '}{amount(side.at_most)}"
+        return f"{what} {far} away from {place}; no bound was asked for."
+    limit, bound = amount(side.at_most), amount(side.bound)
+    if limit == bound:
+        limit, bound = told_apart(side.at_most, side.bound)
     if side.met:
-        return f"{what} at most {limit} away from {place}, within {bound}."
-    if not math.isfinite(side.upper_limit):
-        return f"{what} some way from {place}: too few rows to certify {bound}."
-    return f"{what} up to {limit} away from {place}, more than {bound}."
+        far = limit if exact else f"at most {limit}"
+        return f"{what} {far} away from {place}, within the bound of {bound}."
+    far = limit if exact else f"up to {limit}"
+    why = f"{side.advice[0].upper()}{side.advice[1:]}"
+    return f"{what} {far} away from {place}, more than the bound of {bound}. {why}."
 
 
 def meaning(certificate: Certificate) -> str:
     """Return what a certificate speaks of."""
-    rows, level_ = f"{certificate.rows:,} rows", percent(certificate.confidence)
+    rows = f"{certificate.rows:,} rows"
+    if certificate.confidence is None:
+        return (
+            f"The {rows} are taken for the whole population: both distances are exact, and no "
+            "confidence is claimed or needed."
+        )
+    level_ = percent(certificate.confidence)
     if certificate.kind is Kind.IN_SAMPLE:
         return (
             f"Both upper limits together hold with {level_} confidence. They describe the {rows} "
@@ -227,18 +233,20 @@ def assumptions(certificate: Certificate) -> tuple[str, ...]:
     return tuple(dict.fromkeys(both))
 
 
-def limits_of_the_claim(certificate: Certificate) -> tuple[str, ...]:
-    """Return what a certificate does not say."""
-    said = [
-        "Not causal: it says what the model would answer for such rows, not that changing people "
-        "or things in this way would change what happens to them.",
-        "Not about single rows: distances compare whole distributions.",
-    ]
-    if certificate.trim > 0:
-        said.append(f"Nothing about the most extreme {percent(certificate.trim)} at either end.")
-    if certificate.probability is not None:
-        said.append(
-            f"P = {certificate.probability:.4g} is one minus the p-value of 'the distance is at "
-            "least the bound', not the probability that the bound holds."
-        )
-    return tuple(said)
+def number(value: float | None) -> str:
+    """Return a number of a certificate; a dash where there is none.
+
+    Examples
+    --------
+    >>> number(0.123456), number(None)
+    ('0.1235', '\u2013')
+    """
+    return "\u2013" if value is None else f"{value:.4g}"
+
+
+def interval_words(certificate: Certificate) -> str:
+    """Return what the intervals of a certificate's readouts hold for."""
+    if certificate.confidence is None:
+        return "The rows are the whole population, so that these numbers are exact."
+    each = f"Each interval holds with {percent(certificate.confidence)} confidence by itself"
+    return f"{each}, on the same {certificate.rows:,} rows, beside the joint statement."

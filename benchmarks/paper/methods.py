@@ -1,0 +1,86 @@
+"""Every method of the tables, each a function from a question to an explanation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from benchmarks.paper.discount import discount
+from benchmarks.paper.questions import Question
+
+import elsewise as ew
+from elsewise import baselines
+from elsewise.baselines import Ares, AresSettings, DiceSettings, GlobeSettings
+
+__all__ = ["DICE_SECONDS", "RIVALS", "TARGETS", "ours", "published", "rules_in_order"]
+
+TARGETS = {"ones": ew.targets.constant(1.0), "at least 0.6": ew.targets.at_least(0.6)}
+DICE_SECONDS = 120.0
+"""Time cap of one run of dice-ml; rows it has not reached by then stay as they are."""
+RULES, WIDTH, SUBGROUPS = 20, 7, 10
+"""Limits of a recourse set in the AReS paper (its epsilon 1, 2 and 3)."""
+
+
+def ours(question: Question, target: str, bound: float) -> ew.Explanation:
+    """Run this library with a bound on the outputs, all else at its default."""
+    return ew.explain(
+        question.model,
+        question.rows,
+        target=TARGETS[target],
+        limits=ew.Limits(outputs=bound),
+        schema=question.schema,
+        background=question.experiment.train,
+        certify="in-sample",
+        seed=question.seed,
+        progress=False,
+    )
+
+
+def published(question: Question, target: str) -> ew.Explanation:
+    """Run the paper's step with its published settings."""
+    return discount(question, TARGETS[target])
+
+
+def _rival(run: Callable[..., Any], settings: Any) -> Callable[[Question], Any]:
+    def answer(question: Question) -> Any:
+        return run(
+            question.model,
+            question.rows,
+            schema=question.schema,
+            background=question.experiment.train,
+            seed=question.seed,
+            settings=settings,
+        )
+
+    return answer
+
+
+RIVALS: dict[str, Callable[[Question], Any]] = {
+    "DiCE genetic": _rival(baselines.dice, DiceSettings(method="genetic", seconds=DICE_SECONDS)),
+    "DiCE random": _rival(baselines.dice, DiceSettings(method="random", seconds=DICE_SECONDS)),
+    "AReS": _rival(baselines.ares, AresSettings()),
+    "GLOBE-CE per row": _rival(baselines.globe_ce, GlobeSettings(scaling="rows")),
+    "GLOBE-CE shared": _rival(baselines.globe_ce, GlobeSettings(scaling="shared")),
+    "GLOBE-CE legal": _rival(baselines.globe_ce, GlobeSettings(scaling="rows", legal=True)),
+}
+"""Methods without a target distribution: they look for valid rows."""
+
+
+def rules_in_order(found: Ares) -> bool:
+    """Whether a recourse set is one.
+
+    Every rule recommends other values for the attributes of its condition, fits the paper's limits
+    and holds for some row, and only rows for which a rule holds have moved.
+    """
+    rules = found.rules
+    sound = all(
+        len(set(rule.fields)) == len(rule.condition) == len(rule.recommendation)
+        and not set(rule.condition) & set(rule.recommendation)
+        and 1 + len(rule.condition) <= WIDTH
+        and 0 <= rule.correct <= rule.covered
+        and rule.covered >= 1
+        for rule in rules
+    )
+    few = len(rules) <= RULES and len({rule.subgroup for rule in rules}) <= SUBGROUPS
+    moved = (found.factual != found.counterfactual).any(axis=1).to_numpy()
+    return sound and few and bool((found.chosen[moved] >= 0).all())

@@ -1,0 +1,200 @@
+"""Threads and memory: how much of the machine a call may use, never what it computes.
+
+Work is cut into the same pieces whatever is allowed, and results are put together in the order of
+the pieces, so neither setting changes a single bit of a result.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TypeVar
+
+import numpy as np
+
+from elsewise.errors import InvalidInput
+
+__all__ = ["Resources", "block_rows", "current", "parallel", "parse_memory", "using"]
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+MEMORY, DEVICE_MEMORY = 2 << 30, 16 << 30
+"""Bytes that arrays on the way may take by default, on the host and on an accelerator."""
+FEWEST_ROWS, MOST_ROWS, MOST_DEVICE_ROWS = 1 << 10, 1 << 14, 1 << 20
+"""Rows of a block: enough for a model to be worth calling, few enough for the caches."""
+LARGEST_KEPT = 31 << 20
+"""Bytes of the largest array whose memory is worth keeping."""
+CELL_BYTES = 64
+"""Bytes on the way per cell of a block: a few arrays of eight bytes each."""
+UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+BINARY_UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resources:
+    """What a call may use."""
+
+    threads: int
+    """Threads of our own; a model and a linear algebra library may use more."""
+    memory: int | None
+    """Bytes of the arrays made on the way, besides the rows and the result; None: the default."""
+
+    @classmethod
+    def of(cls, threads: int | None, memory: int | str | None) -> Resources:
+        """Fill in what is not given.
+
+        Examples
+        --------
+        >>> Resources.of(2, "1GB")
+        Resources(threads=2, memory=1000000000)
+        """
+        return cls(
+            threads=_usual_threads() if threads is None else threads,
+            memory=None if memory is None else parse_memory(memory),
+        )
+
+
+_current: ContextVar[Resources | None] = ContextVar("resources", default=None)
+_worker = threading.local()
+
+
+def current() -> Resources:
+    """Return what the running call may use.
+
+    Examples
+    --------
+    >>> with using(Resources(threads=3, memory=10**6)):
+    ...     current().threads
+    3
+    """
+    return _current.get() or Resources.of(None, None)
+
+
+@contextmanager
+def using(resources: Resources) -> Iterator[None]:
+    """Let everything called inside use these resources."""
+    _keep_freed_memory()
+    token = _current.set(resources)
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+def block_rows(cells: int, *, device: bool = False) -> int:
+    """Return how many rows to handle at once where each takes that many cells on the way.
+
+    A power of two, so that blocks are cut where smaller pieces of work are.
+
+    Examples
+    --------
+    >>> with using(Resources(threads=1, memory=10**8)):
+    ...     block_rows(161)
+    8192
+    """
+    usual, most = (DEVICE_MEMORY, MOST_DEVICE_ROWS) if device else (MEMORY, MOST_ROWS)
+    fitting = (current().memory or usual) // (cells * CELL_BYTES)
+    return min(most, max(FEWEST_ROWS, 1 << (max(1, fitting).bit_length() - 1)))
+
+
+def parallel(function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
+    """Yield ``function(item)`` for every item, in order, computed by the threads allowed.
+
+    At most one result per thread waits to be taken, so memory stays bounded. A piece of work that
+    itself asks for threads gets none.
+
+    Examples
+    --------
+    >>> list(parallel(lambda x: x * x, range(4)))
+    [0, 1, 4, 9]
+    """
+    work = list(items)
+    threads = min(1 if getattr(_worker, "busy", False) else current().threads, len(work))
+    if threads <= 1:
+        yield from map(function, work)
+        return
+
+    def run(item: T) -> R:
+        _worker.busy = True
+        return function(item)
+
+    pool = _pool(threads)
+    waiting: deque[Future[R]] = deque()
+    try:
+        for item in work:
+            if len(waiting) > threads:
+                yield waiting.popleft().result()
+            waiting.append(pool.submit(run, item))
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        for future in waiting:
+            future.cancel()
+
+
+def parse_memory(memory: int | str) -> int:
+    """Return a number of bytes from a number or a text such as "2GB", "500 MB" or "1GiB".
+
+    Examples
+    --------
+    >>> parse_memory("2GB"), parse_memory("1 GiB"), parse_memory(1e6)
+    (2000000000, 1073741824, 1000000)
+    """
+    size = None
+    if isinstance(memory, str):
+        found = re.fullmatch(r"\s*(\d+(?:\.\d*)?)\s*([KMGT]?)(i?)B?\s*", memory, re.IGNORECASE)
+        if found:
+            number, unit, binary = found.groups()
+            size = int(float(number) * (BINARY_UNITS if binary else UNITS)[unit.upper()])
+    elif not isinstance(memory, bool) and memory == int(memory):
+        size = int(memory)
+    if size is None or size <= 0:
+        raise InvalidInput(
+            "settings.memory",
+            expected="a positive number of bytes, or a text such as '2GB'",
+            received=repr(memory),
+            fix="leave it out for 2 GiB",
+        )
+    return size
+
+
+@lru_cache(maxsize=1)
+def _keep_freed_memory() -> None:
+    """Free one large block, once, so that the allocator keeps smaller ones for the next array.
+
+    The C library of Linux raises its thresholds to the largest block it saw freed (up to 32 MB).
+    Until then it gives the memory of every array back to the system, and the pages of the next one
+    cost more than the arithmetic on it. The block is never touched: no memory is used.
+    """
+    np.empty(LARGEST_KEPT, dtype=np.uint8)
+
+
+def _usual_threads() -> int:
+    """Return ELSEWISE_THREADS, else OMP_NUM_THREADS, else the cores this process may use."""
+    for name in ("ELSEWISE_THREADS", "OMP_NUM_THREADS"):
+        asked = os.environ.get(name, "")
+        if asked.isdigit() and int(asked) > 0:
+            return int(asked)
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+@lru_cache(maxsize=4)
+def _pool(threads: int) -> ThreadPoolExecutor:
+    """Return the pool of that size, made once."""
+    return ThreadPoolExecutor(threads, thread_name_prefix="elsewise")
+
+
+if hasattr(os, "register_at_fork"):
+    # A forked child has none of its parent's threads.
+    os.register_at_fork(after_in_child=_pool.cache_clear)

@@ -1,0 +1,29 @@
+"""The certificate: what is claimed about the two distances, at what level, on what assumption.
+
+`Certificate` is the record; `certify` makes it from moved rows. The search asks for one side at a
+time, with `certify_inputs` and `certify_outputs`.
+"""
+
+from __future__ import annotations
+
+from elsewise.certificate._certify import certify, certify_inputs, certify_outputs
+from elsewise.certificate._kinds import Kind, Verdict
+from elsewise.certificate._readouts import Readout, cutoffs
+from elsewise.certificate._record import Certificate, Evidence
+from elsewise.certificate._text import interval_text, probability_text, readout_name, told_apart
+
+__all__ = [
+    "Certificate",
+    "Evidence",
+    "Kind",
+    "Readout",
+    "Verdict",
+    "certify",
+    "certify_inputs",
+    "certify_outputs",
+    "cutoffs",
+    "interval_text",
+    "probability_text",
+    "readout_name",
+    "told_apart",
+]

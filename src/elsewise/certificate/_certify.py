@@ -1,0 +1,193 @@
+"""From moved rows to a certificate."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from elsewise._arrays import Array, to_numpy
+from elsewise.certificate._kinds import Kind
+from elsewise.certificate._readouts import cutoffs, read_out
+from elsewise.certificate._record import Certificate, Evidence
+from elsewise.confidence import (
+    Comparison,
+    Method,
+    certificate_limit,
+    move_cap,
+    notice_of,
+    row_costs,
+    rows_needed,
+)
+from elsewise.features import largest_squared_move
+from elsewise.maps import Rows
+from elsewise.problem import Limits, Population, Problem
+from elsewise.sides import input_comparison, output_comparison, output_directions
+from elsewise.targets import Constant, Derived, Reach, Sample
+from elsewise.transport import direction_blocks
+
+__all__ = ["certify", "certify_inputs", "certify_outputs", "output_support"]
+
+Support = tuple[np.ndarray, np.ndarray]
+
+
+def certify(
+    problem: Problem,
+    population: Population,
+    rows: Rows,
+    draws: int,
+    kind: Kind,
+    *,
+    still: bool = False,
+    cuts: tuple[float, ...] | None = None,
+) -> Certificate:
+    """Certify moved rows against both bounds, on directions the optimizer never saw.
+
+    Parameters
+    ----------
+    problem, population
+        The question, and the certified rows before they moved.
+    rows
+        The same rows after they moved.
+    draws
+        Bootstrap draws.
+    kind
+        What the rows allow the certificate to speak of.
+    still
+        Whether the map leaves every row, seen or not, where it is.
+    cuts
+        Cut-off of each output column; by default chosen by `cutoffs` from these rows.
+    """
+    limits = problem.limits
+    before = to_numpy(problem.outputs.values(population.codes))
+    return Certificate(
+        inputs=certify_inputs(problem, population, rows, draws, still=still, advise=True),
+        outputs=certify_outputs(problem, population, rows, draws, advise=True),
+        kind=kind,
+        confidence=None if limits.method == Method.EXACT else limits.confidence,
+        trim=limits.trim,
+        rows=int(rows.codes.shape[0]),
+        readouts=read_out(
+            problem,
+            before,
+            to_numpy(rows.outputs),
+            output_support(problem),
+            cutoffs(problem, before) if cuts is None else cuts,
+        ),
+    )
+
+
+def certify_inputs(
+    problem: Problem,
+    population: Population,
+    rows: Rows,
+    draws: int,
+    *,
+    method: Method | None = None,
+    still: bool = False,
+    advise: bool = False,
+) -> Evidence:
+    """Certify the input distance on fresh directions.
+
+    ``method`` takes the place of the limits' own; ``advise`` adds how many rows would do where the
+    bound is missed.
+    """
+    theta = direction_blocks(problem.embedding.size, problem.generator("certificate directions"))
+    comparison = input_comparison(problem, population, rows.codes, theta)
+    limits = problem.limits
+    method = Method(method or limits.method)
+    cap = None
+    if still:
+        cap = 0.0
+    elif method in (Method.AUTO, Method.FINITE_SAMPLE):
+        cap = _cap(problem, comparison, theta)
+    rng = problem.generator("certificate inputs")
+    return _evidence(comparison, limits, limits.inputs, draws, rng, method, cap, None, advise)
+
+
+def certify_outputs(
+    problem: Problem,
+    population: Population,
+    rows: Rows,
+    draws: int,
+    *,
+    method: Method | None = None,
+    advise: bool = False,
+) -> Evidence:
+    """Certify the output distance; several output columns on fresh directions."""
+    theta = output_directions(problem, problem.generator("certificate output directions"))
+    comparison = output_comparison(problem, population, rows.outputs, theta)
+    support = _compared_support(problem, theta)
+    rng = problem.generator("certificate outputs")
+    limits = problem.limits
+    method = Method(method or limits.method)
+    return _evidence(comparison, limits, limits.outputs, draws, rng, method, None, support, advise)
+
+
+def output_support(problem: Problem) -> tuple[float, float] | None:
+    """Return the ends that no output can leave; None where they are not known."""
+    if problem.limits.support is not None:
+        low, high = problem.limits.support
+        return float(low), float(high)
+    return (0.0, 1.0) if problem.outputs.probability else None
+
+
+def _cap(problem: Problem, comparison: Comparison, theta: np.ndarray) -> float | None:
+    """Return the largest cost of a legal move; None where rows made more than legal ones."""
+    factual = to_numpy(problem.factual)
+    cap = move_cap(theta, largest_squared_move(problem.schema.features, factual))
+    return cap if np.all(row_costs(comparison) <= cap * (1.0 + 1e-6)) else None
+
+
+def _compared_support(problem: Problem, theta: Array) -> Support | None:
+    """Return the ends (M,), direction by direction, of all outputs, moved and wanted."""
+    support, target = output_support(problem), problem.target
+    if support is None:
+        return None
+    ends = np.broadcast_to(np.asarray(support)[:, None], (2, problem.outputs.columns))
+    if isinstance(target, Sample) and not (
+        np.all(target.values >= ends[0]) and np.all(target.values <= ends[1])
+    ):
+        return None
+    if isinstance(target, Constant | Derived):
+        # Every such target is monotone in the output, but for a share, which asks for one level.
+        levels = [ends, to_numpy(target.of(ends.copy()))]
+        if isinstance(target, Reach):
+            levels.append(np.full_like(ends, target.share.cutoff + target.share.margin))
+        both = np.concatenate(levels)
+        ends = np.stack([both.min(axis=0), both.max(axis=0)])
+    corners = ends[:, :, None] * to_numpy(theta)
+    return corners.min(axis=0).sum(axis=0), corners.max(axis=0).sum(axis=0)
+
+
+def _evidence(
+    comparison: Comparison,
+    limits: Limits,
+    bound: float | None,
+    draws: int,
+    rng: np.random.Generator,
+    method: Method,
+    cap: float | None,
+    support: Support | None,
+    advise: bool,
+) -> Evidence:
+    level = limits.side_level
+    limit = certificate_limit(
+        comparison, draws, rng, cap=cap, support=support, level=level, method=method
+    )
+    exact = method is Method.EXACT
+    upper = limit.upper(level)
+    debiased, needed = None, None
+    if advise and not exact and bound is not None and upper > bound:
+        debiased, needed = rows_needed(comparison, limit, bound, level, rng, method)
+    return Evidence(
+        estimate=limit.estimate,
+        untrimmed=comparison.untrimmed_distance,
+        upper_limit=None if exact else upper,
+        bound=bound,
+        probability=None if bound is None or exact else limit.probability(bound),
+        method=limit.method,
+        assumption=limit.assumption,
+        directions=comparison.shape[0],
+        debiased=debiased,
+        rows_needed=needed,
+        notice=notice_of(limit),
+    )

@@ -1,0 +1,114 @@
+"""Beside distances, what people decide on: the mean output and the share past a cut-off."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from elsewise.confidence import Interval, Method, mean_interval, share_interval
+from elsewise.problem import Problem
+from elsewise.targets import Constant, Derived, Known, Reach, Sample
+
+__all__ = ["Readout", "cutoffs", "read_out"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Readout:
+    """One number about the outputs of the certified rows, before and after the move."""
+
+    name: str
+    """"mean output" or "share at or above 0.5"."""
+    column: int
+    """Output column, from 0."""
+    cutoff: float | None
+    """The output from which on a row counts; None for a mean."""
+    before: Interval
+    after: Interval
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Readout:
+        """Return the readout with these fields, the intervals as mappings."""
+        intervals = {name: Interval(**content[name]) for name in ("before", "after")}
+        return cls(**{**content, **intervals})
+
+
+def cutoffs(problem: Problem, outputs: np.ndarray) -> tuple[float, ...]:
+    """Return the cut-off of each output column.
+
+    It is the user's, else the target's where that is a share of rows past one, else 0.5 for
+    probabilities, else the level the target names or its median, else the median of ``outputs``
+    (n, K). Held-out rows are not asked: a cut-off must not be chosen by the rows that are counted.
+    """
+    columns, target = problem.outputs.columns, problem.target
+    given = problem.limits.cutoff
+    if given is None and isinstance(target, Reach) and columns == 1:
+        given = target.share.cutoff
+    if given is None and problem.outputs.probability:
+        given = 0.5
+    if given is None:
+        return tuple(_typical(target, outputs))
+    return (float(given),) * columns
+
+
+def _typical(target: object, outputs: np.ndarray) -> list[float]:
+    """Return a level of each output column that splits what is wanted from what is not."""
+    columns = outputs.shape[1]
+    if isinstance(target, Constant) or (
+        isinstance(target, Derived) and target.kind in ("at_least", "at_most")
+    ):
+        level: list[float] = np.broadcast_to(target.level, (columns,)).tolist()
+        return level
+    if isinstance(target, Known):
+        means, _ = target.cells(np.array([0.499, 0.501]))
+        return [float(means[0])]
+    values = target.values if isinstance(target, Sample) else outputs
+    medians: list[float] = np.median(values, axis=0).tolist()
+    return medians
+
+
+def read_out(
+    problem: Problem,
+    before: np.ndarray,
+    after: np.ndarray,
+    support: tuple[float, float] | None,
+    cuts: tuple[float, ...],
+) -> tuple[Readout, ...]:
+    """Return mean and share of every output column (n, K), before and after.
+
+    Each interval has the level of the whole certificate, two-sided and by itself.
+    """
+    level, exact = problem.limits.confidence, problem.limits.method == Method.EXACT
+
+    def mean(values: np.ndarray) -> Interval:
+        if exact:
+            return Interval.known(float(np.mean(values)))
+        # The same order of bets for both: rows that stay as they are have the same interval.
+        rng = problem.generator("certificate means")
+        return mean_interval(values, level, rng, support)
+
+    def share(values: np.ndarray, cutoff: float) -> Interval:
+        if exact:
+            return Interval.known(float(np.mean(values >= cutoff)))
+        return share_interval(values, cutoff, level)
+
+    found = []
+    for column, cutoff in enumerate(cuts):
+        old, new = before[:, column], after[:, column]
+        found.append(
+            Readout(
+                name="mean output", column=column, cutoff=None, before=mean(old), after=mean(new)
+            )
+        )
+        found.append(
+            Readout(
+                name=f"share at or above {cutoff:.4g}",
+                column=column,
+                cutoff=cutoff,
+                before=share(old, cutoff),
+                after=share(new, cutoff),
+            )
+        )
+    return tuple(found)

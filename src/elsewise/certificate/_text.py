@@ -1,0 +1,158 @@
+"""The certificate in words."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from elsewise.certificate._kinds import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from elsewise.certificate._readouts import Readout
+    from elsewise.certificate._record import Certificate, Evidence
+    from elsewise.confidence import Interval
+
+__all__ = [
+    "certificate_lines",
+    "interval_text",
+    "not_claimed",
+    "probability_text",
+    "readout_name",
+    "side_advice",
+    "told_apart",
+]
+
+
+def told_apart(value: float, bound: float, digits: int = 3) -> tuple[str, str]:
+    """Return two numbers with as many digits as it takes to see which one is larger.
+
+    Examples
+    --------
+    >>> told_apart(0.123456, 0.2), told_apart(0.20004, 0.2), told_apart(0.2, 0.2)
+    (('0.123', '0.2'), ('0.20004', '0.2'), ('0.2', '0.2'))
+    """
+    shown = ("", "")
+    for precision in range(digits, 18):
+        shown = (f"{value:.{precision}g}", f"{bound:.{precision}g}")
+        if shown[0] != shown[1] or value == bound:
+            break
+    return shown
+
+
+def side_advice(side: Evidence) -> str:
+    """Return what would help where a bound is missed; nothing where it is met."""
+    if side.met:
+        return ""
+    if side.rows_needed is not None:
+        return f"not certifiable with these rows: needs about n = {side.rows_needed:,} certified"
+    distance = side.estimate if side.debiased is None else side.debiased
+    if side.upper_limit is None:
+        return f"the distance itself is {distance:.4g}"
+    return f"no number of rows will do: the distance itself is about {distance:.4g}"
+
+
+def not_claimed(certificate: Certificate) -> tuple[str, ...]:
+    """Return what a certificate does not say."""
+    said = [
+        "Not causal: it says what the model answers for such rows, not what changing people or "
+        "things in this way would bring about.",
+        "Not about single rows: distances compare whole distributions.",
+    ]
+    if certificate.trim > 0:
+        said.append(f"Nothing about the most extreme {_percent(certificate.trim)} at either end.")
+    if certificate.kind is Kind.IN_SAMPLE:
+        said.append("Descriptive: computed on the rows the map was fitted to, not on unseen ones.")
+    if certificate.kind is Kind.POPULATION:
+        said.append("Nothing about other rows: these are taken for the whole population.")
+    if certificate.probability is not None:
+        said.append(
+            "P is one minus the p-value of 'the distance is at least the bound', not the "
+            "probability that the bound holds."
+        )
+    return tuple(said)
+
+
+def probability_text(probability: float) -> str:
+    """Return an attained level, which is shown as 1 only where it is 1.
+
+    Examples
+    --------
+    >>> probability_text(0.999), probability_text(1.0), probability_text(0.999999)
+    ('= 0.999', '= 1', '> 0.9999')
+    """
+    nearly = 0.99995 <= probability < 1.0
+    return "> 0.9999" if nearly else f"= {probability:.4g}"
+
+
+def interval_text(interval: Interval) -> str:
+    """Return a number and its interval.
+
+    Examples
+    --------
+    >>> from elsewise.confidence import Interval
+    >>> interval_text(Interval.known(0.25))
+    '0.25'
+    """
+    if interval.lower is None or interval.upper is None:
+        return f"{interval.estimate:.4g}"
+    return f"{interval.estimate:.4g} ({interval.lower:.4g} to {interval.upper:.4g})"
+
+
+def certificate_lines(certificate: Certificate) -> Iterator[str]:
+    """Yield the certificate line by line; `not_claimed` says more of what it does not say."""
+    confidence, joint = certificate.confidence, certificate.joint_probability
+    level = "exact" if confidence is None else f"{_percent(confidence)} jointly"
+    # Rounded down: it is a bound from below.
+    both = "" if joint is None else f", joint P >= {math.floor(1e4 * joint) / 1e4:.4g}"
+    verdict = f"{certificate.verdict}{both}"
+    yield f"Certificate ({certificate.kind}, {level}, {certificate.rows:,} rows): {verdict}"
+    for name, side in (("inputs", certificate.inputs), ("outputs", certificate.outputs)):
+        yield f"  {name}: {_side_text(side)}"
+        yield from (f"    {line}" for line in (side.advice, side.notice) if line)
+    alone = "" if confidence is None else f" ({_percent(confidence)} each, by itself)"
+    for readout in certificate.readouts:
+        before, after = interval_text(readout.before), interval_text(readout.after)
+        yield f"  {readout_name(readout, certificate)}: {before} before, {after} after{alone}"
+    inputs, outputs = certificate.inputs.assumption, certificate.outputs.assumption
+    if inputs == outputs:
+        yield f"  Assumed: {inputs}"
+    else:
+        yield from (f"  Assumed for inputs: {inputs}", f"  Assumed for outputs: {outputs}")
+    tails = (
+        ""
+        if certificate.trim == 0
+        else f" or the most extreme {_percent(certificate.trim)} at either end"
+    )
+    yield f"  Not claimed: anything about causes, single rows{tails}."
+    if certificate.kind is Kind.IN_SAMPLE:
+        yield "  Descriptive: computed on the rows the map was fitted to, not on unseen ones."
+    if certificate.probability is not None:
+        yield "  P is one minus the p-value of 'the distance is at least the bound'."
+
+
+def readout_name(readout: Readout, certificate: Certificate) -> str:
+    """Return what a readout is about, with its output column where there are several."""
+    several = any(other.column != readout.column for other in certificate.readouts)
+    return f"{readout.name}, column {readout.column + 1}" if several else readout.name
+
+
+def _side_text(side: Evidence) -> str:
+    shown, bound = f"{side.at_most:.4g}", ""
+    if side.bound is not None:
+        shown, against = told_apart(side.at_most, side.bound, 4)
+        bound = f" {'<=' if side.met else '>'} bound {against}"
+    parts = [f"distance {side.estimate:.4g} (untrimmed {side.untrimmed:.4g})"]
+    if side.upper_limit is None:
+        parts = [f"distance {shown}{bound} (untrimmed {side.untrimmed:.4g})"]
+    else:
+        parts.append(f"upper limit {shown}{bound}")
+    if side.probability is not None:
+        parts.append(f"P {probability_text(side.probability)}")
+    directions = f"{side.directions} direction{'s' if side.directions > 1 else ''}"
+    return f"{', '.join(parts)}  [{side.method}, {directions}]"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.4g}%"

@@ -1,0 +1,98 @@
+"""Where an asymptotic limit is not to be trusted, and how it says so."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from elsewise._arrays import namespace
+from elsewise.confidence._comparison import Comparison
+from elsewise.confidence._limit import UpperLimit
+
+__all__ = ["FEW_ROWS", "Doubtful", "doubt_of", "is_small", "notice_of"]
+
+FEW_ROWS = 100
+"""With fewer rows than this and nothing trimmed, the limit is a finite-sample one."""
+FEWEST_ROWS = 50
+"""From so many rows on the default limit was found to hold."""
+ENOUGH_TRIM, HEAVY_TAILS = 0.05, 9.0
+"""Trimmed less than this, it does not hold with tails heavier than exponential ones (kurtosis)."""
+REMEDY = (
+    "more rows help, a trim of 0.05 or more against heavy tails, and method='finite-sample' holds "
+    "for every number of rows where the range of the outputs is known (support)"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Doubtful:
+    """An asymptotic limit where there is reason to doubt it and no other to take its place."""
+
+    limit: UpperLimit
+    doubt: str
+
+    @property
+    def method(self) -> str:
+        return self.limit.method
+
+    @property
+    def assumption(self) -> str:
+        return f"{self.limit.assumption} Here {self.doubt}, so that it may be too small."
+
+    @property
+    def estimate(self) -> float:
+        return self.limit.estimate
+
+    def upper(self, level: float) -> float:
+        return self.limit.upper(level)
+
+    def probability(self, bound: float) -> float:
+        return self.limit.probability(bound)
+
+
+def notice_of(limit: UpperLimit) -> str:
+    """Return why a limit may be too small, and what would help; nothing if there is no reason.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from elsewise.confidence import certificate_limit
+    >>> x = np.random.default_rng(0).standard_normal((1, 30))
+    >>> limit = certificate_limit(
+    ...     Comparison.paired(x + x**2, x, 0.05), 199, np.random.default_rng(0)
+    ... )
+    >>> notice_of(limit).partition(":")[0]
+    'the limit may be too small, because there are fewer than 50 rows'
+    """
+    if not isinstance(limit, Doubtful):
+        return ""
+    return f"the limit may be too small, because {limit.doubt}: {REMEDY}"
+
+
+def is_small(comparison: Comparison) -> bool:
+    """Whether nothing is trimmed and rows are too few for that."""
+    return comparison.trim == 0.0 and comparison.shape[1] < FEW_ROWS
+
+
+def doubt_of(comparison: Comparison) -> str:
+    """Return why the default limit may be too small, though enough rows moved."""
+    if is_small(comparison):
+        return "nothing is trimmed and there are fewer than 100 rows"
+    if comparison.shape[1] < FEWEST_ROWS:
+        return "there are fewer than 50 rows"
+    if comparison.trim < ENOUGH_TRIM and (tails := _kurtosis(comparison)) > HEAVY_TAILS:
+        return f"tails are heavy (kurtosis {tails:.2g}) and less than 5 % is trimmed"
+    return ""
+
+
+def _kurtosis(comparison: Comparison) -> float:
+    """Return the mean over directions of the larger kurtosis of both sides; 3 for normal ones."""
+    sides = (
+        [comparison.moving] if comparison.fixed is None else [comparison.moving, comparison.fixed]
+    )
+    found = []
+    for side in sides:
+        xp = namespace(side.sorted)
+        squares = (side.sorted - xp.mean(side.sorted, axis=-1, keepdims=True)) ** 2
+        second, fourth = xp.mean(squares, axis=-1), xp.mean(squares**2, axis=-1)
+        flat = second == 0
+        found.append(xp.mean(xp.where(flat, fourth, fourth / xp.where(flat, 1.0, second) ** 2)))
+    return max(map(float, found))

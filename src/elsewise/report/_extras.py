@@ -1,0 +1,89 @@
+"""Sections that are made from records the caller brings along: frontier, stability, effects."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from elsewise import plots
+from elsewise.insight import MEANING
+from elsewise.report._parts import Section, Table, cell_text, figure, frame_table
+from elsewise.report._words import percent
+
+if TYPE_CHECKING:
+    from elsewise._frontier import Frontier
+    from elsewise._stability import Stability
+    from elsewise.insight import Effects
+
+__all__ = ["extra_sections"]
+
+
+def extra_sections(
+    frontier: Frontier | None, stability: Stability | None, effects: Effects | None
+) -> list[Section]:
+    """Return a section for each record that was given, in this order."""
+    return [
+        *([] if frontier is None else [_frontier(frontier)]),
+        *([] if stability is None else [_stability(stability)]),
+        *([] if effects is None else [_effects(effects)]),
+    ]
+
+
+def _frontier(frontier: Frontier) -> Section:
+    count = f"{len(frontier.table)} points"
+    return Section(
+        anchor="frontier",
+        title="How far for how close",
+        text=(
+            "Each point is a population that no other beats: the closer its outputs, the further "
+            f"its rows. Marked: the knee ({frontier.reason}).",
+            f"Distances of {frontier.rows:,} rows ({frontier.kind}); each limit has its own level. "
+            f"Share: of rows with an output of at least {cell_text(frontier.cutoff)}.",
+        ),
+        figures=(
+            figure(
+                partial(plots.frontier, frontier),
+                "frontier",
+                "Input distance against output distance, and their upper limits.",
+                f"{count}; both distances are best small.",
+            ),
+        ),
+        tables=(frame_table(frontier.table, f"The frontier, {count}"),),
+    )
+
+
+def _stability(stability: Stability) -> Section:
+    return Section(
+        anchor="stability",
+        title="How stable the answer is",
+        text=(
+            repr(stability),
+            "The second table asks the same question with another trim, with either random half of "
+            "the background, and with another weight. Distances are measured on the rows and "
+            "scales as given; limits are those of each answer's own certificate.",
+        ),
+        tables=(
+            frame_table(stability.spread, f"Spread over {stability.seeds} seeds"),
+            frame_table(stability.sensitivity, "Sensitivity to choices"),
+        ),
+    )
+
+
+def _effects(effects: Effects) -> Section:
+    rows = tuple(
+        (
+            *map(str, name),
+            *(cell_text(float(row[column])) for column in ("before", "after", "difference")),
+            f"{cell_text(float(row['low']))} to {cell_text(float(row['high']))}",
+            cell_text(int(row["rows"])),
+        )
+        for name, row in zip(effects.table.index, effects.table.to_dict("records"), strict=True)
+    )
+    interval = f"{percent(effects.level)} interval"
+    columns = ("measure", "group", "before", "after", "difference", interval, "rows")
+    return Section(
+        anchor="effects",
+        title="What the move does to accuracy and fairness",
+        text=(MEANING,),
+        tables=(Table(caption="Before and after", columns=columns, rows=rows),),
+    )

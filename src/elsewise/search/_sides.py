@@ -1,0 +1,101 @@
+"""The bounded sides of the question, as the search over eta sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from elsewise.certificate import Evidence, certify_inputs, certify_outputs
+from elsewise.confidence import steering_method
+from elsewise.maps import Rows
+from elsewise.problem import Problem
+from elsewise.sides import input_distance
+from elsewise.solver import Settings, State
+from elsewise.transport import direction_blocks
+
+__all__ = ["Side", "bounded_sides", "kept_distance"]
+
+SEARCH_DRAWS = 199
+"""Bootstrap draws of the limits that steer the search."""
+
+
+class Side(NamedTuple):
+    """One bounded side."""
+
+    name: str
+    bound: float
+    sign: float
+    """+1 where a larger eta lowers this side's limit, else -1."""
+    certified: Callable[[State, int], Evidence]
+    """The certificate of a state, from that many bootstrap draws."""
+    draws: int
+    """Draws of the certificate that counts."""
+    seen: Callable[[State], float]
+    """What stands for the limit between two certificates: cheap, and about proportional to it."""
+    other: Callable[[State], float]
+    """Distance on the other side."""
+
+    def limit(self, state: State) -> float:
+        """The limit that steers the search: the certificate's own method, with fewer draws."""
+        return self.certified(state, min(self.draws, SEARCH_DRAWS)).at_most
+
+    def met(self, state: State) -> bool:
+        """Whether the certificate that counts is within the bound."""
+        return self.certified(state, self.draws).met
+
+
+def bounded_sides(problem: Problem, settings: Settings) -> tuple[Side | None, Side | None]:
+    """The sides of inputs and outputs; None where there is no bound."""
+    limits, draws = problem.limits, settings.draws
+    method = steering_method(limits.method, limits.trim, problem.factual.shape[0])
+
+    def inputs(state: State, draws: int) -> Evidence:
+        still = state.trail is None and not settings.motion.noise
+        return certify_inputs(
+            problem, state.setup.population, state.rows, draws, method=method, still=still
+        )
+
+    def outputs(state: State, draws: int) -> Evidence:
+        rows = state.rows
+        if problem.precise is not problem.outputs:
+            rows = Rows(rows.codes, problem.outputs.values(rows.codes))
+        return certify_outputs(problem, state.setup.population, rows, draws, method=method)
+
+    distance = kept_distance(problem)
+
+    def seen(state: State) -> float:
+        # The loop's distance and limit share the noise of their directions, which are drawn anew
+        # at every iteration; their ratio does not.
+        record = state.record
+        return distance(state) * (record.inputs_limit / record.inputs if record.inputs > 0 else 1.0)
+
+    bounds = limits.inputs, limits.outputs
+    return (
+        None
+        if bounds[0] is None
+        else Side("inputs", bounds[0], -1.0, inputs, draws, seen, _output_distance),
+        None
+        if bounds[1] is None
+        else Side("outputs", bounds[1], 1.0, outputs, draws, _output_limit, distance),
+    )
+
+
+def _output_distance(state: State) -> float:
+    return state.record.outputs
+
+
+def _output_limit(state: State) -> float:
+    return state.record.outputs_limit
+
+
+def kept_distance(problem: Problem) -> Callable[[State], float]:
+    """Input distance on directions kept for choosing between states.
+
+    They are neither the optimizer's nor the certificate's: both keep their innocence.
+    """
+    kept = direction_blocks(problem.embedding.size, problem.generator("selection"))
+
+    def distance(state: State) -> float:
+        return input_distance(problem, state.setup.population, state.rows.codes, kept)
+
+    return distance

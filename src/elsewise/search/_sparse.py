@@ -1,0 +1,45 @@
+"""Fewer changed cells at the same limits."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import replace
+
+from elsewise.problem import Problem
+from elsewise.search._running import Late, logit_of, rest
+from elsewise.search._sides import Side
+from elsewise.solver import Settings, State
+
+__all__ = ["sparser"]
+
+FIRST_PRICE, LAST_PRICE = 0.01, 100.0
+"""Prices of a changed cell that are gone through, doubling."""
+ITERATIONS = 4
+"""Iterations at each price."""
+MORE = (0.0, 0.5, 1.0)
+"""Logits of eta added where a price breaks a limit."""
+
+
+def sparser(
+    problem: Problem, settings: Settings, state: State, sides: Sequence[Side], late: Late
+) -> Generator[State, None, State]:
+    """Take changes back at a rising price per changed cell, as long as every limit holds.
+
+    Where a price breaks a limit, more weight on the outputs may make up for it.
+    """
+    logit = logit_of(problem, state)
+    price = FIRST_PRICE
+    while price <= LAST_PRICE:
+        priced = replace(state, setup=replace(state.setup, sparsity=price))
+        for more in MORE:
+            if late():
+                return state
+            wanted = logit + more
+            later = yield from rest(problem, settings, priced, wanted, late, ITERATIONS)
+            if all(side.met(later) for side in sides):
+                state, logit = later, wanted
+                break
+        else:
+            return state
+        price *= 2.0
+    return state

@@ -1,0 +1,485 @@
+"""The certificate as a record: what it says, that every place says the same, what it refuses."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from html import unescape
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import elsewise as ew
+import people
+from elsewise import report
+from elsewise.certificate import Certificate, Kind, Verdict, probability_text, told_apart
+from elsewise.certificate._certify import _compared_support, output_support
+from elsewise.confidence import Method
+from elsewise.errors import InvalidInput
+from elsewise.features import Feature, largest_squared_move
+from elsewise.features import Kind as Column
+from elsewise.posing import pose
+from elsewise.search import Outcome
+
+FAST = ew.Settings(iterations=5, draws=79, directions=6)
+
+
+def numbers(n: int = 60, seed: int = 0) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame(rng.normal(size=(n, 3)), columns=["a", "b", "c"])
+
+
+def level(frame: pd.DataFrame) -> np.ndarray:
+    return np.asarray(frame["a"] + 0.5 * frame["b"])
+
+
+def score(frame: pd.DataFrame) -> np.ndarray:
+    return 1.0 / (1.0 + np.exp(-level(frame)))
+
+
+PROBABILITY = ew.models.function(score, smooth=True, probability=True)
+PLAIN = ew.models.function(level, smooth=True)
+
+
+def explain(rows: pd.DataFrame, model: object = PROBABILITY, **asked: object) -> ew.Explanation:
+    given = {"target": ew.targets.at_least(0.6), "settings": FAST} | asked
+    return ew.explain(model, rows, **given)
+
+
+@pytest.fixture(scope="module")
+def held_out() -> ew.Explanation:
+    return explain(numbers(200), limits=ew.Limits(inputs=0.6, outputs=0.2))
+
+
+@pytest.fixture(scope="module")
+def whole() -> ew.Explanation:
+    return explain(numbers(80), limits=ew.Limits(inputs=0.6, outputs=0.1), population="all")
+
+
+@pytest.fixture(scope="module")
+def whole_page(whole: ew.Explanation) -> str:
+    return report.render(whole)
+
+
+@pytest.fixture(scope="module")
+def held_out_page(held_out: ew.Explanation) -> str:
+    return report.render(held_out)
+
+
+# The same numbers everywhere
+
+
+def shown(value: float, digits: int = 4) -> str:
+    return f"{value:.{digits}g}"
+
+
+@pytest.mark.parametrize("name", ["held_out", "whole"])
+def test_every_place_says_the_same(name, request, tmp_path):
+    explanation = request.getfixturevalue(name)
+    certificate = explanation.certificate
+    told = explanation.save(tmp_path / "run")
+    saved = json.loads((told / "explanation.json").read_text("utf-8"))["certificate"]
+    printed = json.loads(json.dumps(report.summary(explanation), allow_nan=False))["certificate"]
+    page = unescape(re.sub(r"<[^>]+>", " ", request.getfixturevalue(f"{name}_page")))
+    assert saved == printed == json.loads(json.dumps(certificate.to_dict()))
+    assert ew.load(told).certificate == certificate == Certificate.from_dict(saved)
+    lines = str(certificate).splitlines()
+    for side_name, line in zip(("inputs", "outputs"), lines[1:3], strict=True):
+        side = getattr(certificate, side_name)
+        assert f"{side_name}: distance {shown(side.estimate)}" in line
+        for value in (side.estimate, side.untrimmed, side.at_most, side.bound):
+            assert shown(value) in line
+            assert shown(value) in page
+        assert f"{side_name} {shown(side.at_most, 3)} <= {shown(side.bound, 3)}" in (
+            repr(explanation)
+        )
+        assert saved[side_name]["estimate"] == side.estimate
+        assert saved[side_name]["upper_limit"] == side.upper_limit
+        assert saved[side_name]["met"] is side.met is True
+        if side.probability is not None:
+            assert f"P {probability_text(side.probability)}" in line
+            assert probability_text(side.probability) in page
+        assert side.assumption in page
+        assert side.assumption in str(certificate)
+    for readout in certificate.readouts:
+        for interval in (readout.before, readout.after):
+            assert shown(interval.estimate) in str(certificate)
+            assert shown(interval.estimate) in page
+            if interval.lower is not None:
+                assert f"({shown(interval.lower)} to {shown(interval.upper)})" in str(certificate)
+                assert f"({shown(interval.lower)} to {shown(interval.upper)})" in page
+    for sentence in certificate.not_claimed:
+        assert sentence in page
+    assert saved["not_claimed"] == list(certificate.not_claimed)
+    assert f"{certificate.kind}" in lines[0]
+    assert lines[0].startswith("Certificate (")
+
+
+def test_limits_with_a_support_are_saved(tmp_path):
+    limits = ew.Limits(support=(-9.0, 9.0), cutoff=0.25, method="finite-sample")
+    found = explain(numbers(), PLAIN, target=ew.targets.shift(0.5), limits=limits)
+    assert ew.load(found.save(tmp_path / "run")).problem.limits == limits
+    assert {readout.cutoff for readout in found.certificate.readouts} == {None, 0.25}
+
+
+def test_numbers_that_round_alike_are_told_apart():
+    assert told_apart(0.2000004, 0.2) == ("0.2000004", "0.2")
+    assert told_apart(0.2, 0.2) == ("0.2", "0.2")
+    assert told_apart(np.nextafter(0.2, 1.0), 0.2) == ("0.20000000000000004", "0.20000000000000001")
+    found = explain(numbers(), limits=ew.Limits(outputs=0.1))
+    side = dataclasses.replace(found.certificate.outputs, upper_limit=0.10004)
+    near = dataclasses.replace(
+        found, certificate=dataclasses.replace(found.certificate, outputs=side)
+    )
+    assert "outputs 0.10004 > 0.1" in repr(near)
+    assert "upper limit 0.10004 > bound 0.1" in str(near.certificate)
+
+
+@given(value=st.floats(1e-6, 1e6), bound=st.floats(1e-6, 1e6))
+def test_shown_numbers_are_in_the_order_of_the_real_ones(value, bound):
+    first, second = told_apart(value, bound)
+    assert (float(first) < float(second)) <= (value < bound)
+    assert (float(first) > float(second)) <= (value > bound)
+
+
+# What it speaks of
+
+
+def test_a_held_out_certificate_says_what_it_stands_on(held_out):
+    certificate = held_out.certificate
+    assert (certificate.kind, certificate.rows, certificate.verdict) == (
+        Kind.HELD_OUT,
+        100,
+        Verdict.MET,
+    )
+    assert certificate.joint_probability == pytest.approx(
+        certificate.inputs.probability + certificate.outputs.probability - 1.0
+    )
+    mean, share = certificate.readouts
+    assert (mean.name, share.name) == ("mean output", "share at or above 0.5")
+    for readout, method in ((mean, "betting"), (share, "Clopper-Pearson")):
+        for interval in (readout.before, readout.after):
+            assert interval.method == method
+            assert interval.level == 0.95
+            assert 0.0 <= interval.lower <= interval.estimate <= interval.upper <= 1.0
+    assert mean.after.estimate > mean.before.estimate
+    assert any("most extreme 5%" in sentence for sentence in certificate.not_claimed)
+    assert any(sentence.startswith("Not causal") for sentence in certificate.not_claimed)
+
+
+def test_in_sample_is_descriptive_everywhere():
+    found = explain(numbers(), limits=ew.Limits(outputs=0.1))
+    assert found.certificate.kind is Kind.IN_SAMPLE
+    assert "in-sample" in repr(found)
+    assert any(sentence.startswith("Descriptive") for sentence in found.certificate.not_claimed)
+    assert "Descriptive" in str(found.certificate)
+
+
+def test_a_whole_population_has_no_limit(whole, whole_page):
+    certificate = whole.certificate
+    assert certificate.kind is Kind.POPULATION
+    assert (certificate.confidence, certificate.probability) == (None, None)
+    assert certificate.joint_probability is None
+    for side in (certificate.inputs, certificate.outputs):
+        assert side.upper_limit is None
+        assert side.at_most == side.estimate <= side.bound
+        assert side.met
+        assert side.method == "exact"
+    for readout in certificate.readouts:
+        assert readout.before.level is None
+    outputs = np.asarray(score(whole.counterfactual))
+    assert certificate.readouts[0].after.estimate == pytest.approx(outputs.mean())
+    assert certificate.readouts[1].after.estimate == np.mean(outputs >= 0.5)
+    assert "whole population, exact" in repr(whole)
+    assert whole.problem.limits.method == Method.EXACT
+    assert "% band" not in whole_page
+    assert "exact" in _certificate_section(whole_page)
+    assert "95" not in _certificate_section(whole_page)
+
+
+def _certificate_section(page: str) -> str:
+    return page.partition('id="certificate"')[2].partition("</section>")[0]
+
+
+def test_a_whole_population_is_steered_by_its_distances():
+    # The bound is met by the distance, closely: a limit would have asked for more.
+    found = explain(numbers(80), limits=ew.Limits(outputs=0.1), population="all")
+    side = found.certificate.outputs
+    assert found.ok
+    assert 0.9 * 0.1 <= side.estimate <= 0.1
+    history = found.history
+    assert (history["outputs_limit"] == history["outputs"]).all()
+    missed = explain(
+        numbers(80), limits=ew.Limits(inputs=1e-3, outputs=1e-3), population="all", settings=FAST
+    )
+    assert missed.status.outcome is Outcome.NOT_FEASIBLE
+    assert missed.certificate.verdict is Verdict.NOT_MET
+    assert "the distance itself is" in str(missed.certificate)
+
+
+# Methods
+
+
+def test_finite_sample_on_demand():
+    limits = ew.Limits(outputs=0.4, method="finite-sample")
+    target = ew.targets.constant(0.8)
+    found = explain(numbers(120), target=target, limits=limits, certify="in-sample")
+    certificate = found.certificate
+    assert certificate.inputs.method == "coupling + betting"
+    assert certificate.outputs.method == "equal-local-level band"
+    assert found.ok
+    assert "[0, 1]" in certificate.outputs.assumption
+    for side in (certificate.inputs, certificate.outputs):
+        assert side.assumption.endswith("holds for every number of rows.")
+
+
+def test_few_movers_ask_for_more_rows():
+    rows = numbers(150)
+    low = float(np.sort(score(rows))[4])
+    limits = ew.Limits(inputs=0.1, outputs=0.05, trim=0.0)
+    found = explain(rows, target=ew.targets.at_least(low), limits=limits, certify="in-sample")
+    certificate = found.certificate
+    for side in (certificate.inputs, certificate.outputs):
+        assert side.method in ("coupling + betting", "nothing moves")
+    assert found.status.outcome is Outcome.NOT_CERTIFIED
+    assert certificate.verdict is Verdict.NOT_CERTIFIABLE
+    assert certificate.rows_needed == found.status.rows_needed > 150
+    assert f"needs about {certificate.rows_needed:,} rows" in str(found.status)
+    assert "not certifiable with these rows: needs about n =" in str(certificate)
+    plain = dataclasses.replace(limits, method="asymptotic")
+    other = explain(rows, target=ew.targets.at_least(low), limits=plain, certify="in-sample")
+    assert other.ok
+    assert "fewer than ten rows differ" in " ".join(other.status.notices)
+
+
+def test_a_map_without_steps_moves_nothing():
+    found = explain(numbers(150), target=ew.targets.at_least(0.01), limits=ew.Limits(outputs=0.2))
+    assert found.status.outcome is Outcome.NOTHING_TO_DO
+    side = found.certificate.inputs
+    assert (side.upper_limit, side.method) == (0.0, "nothing moves")
+    assert found.certificate.outputs.upper_limit > 0.0
+
+
+def test_held_out_rows_count_twice():
+    rows = numbers(200)
+    limits = ew.Limits(outputs=0.02, method="finite-sample")
+    found = explain(rows, limits=limits, settings=FAST)
+    side = found.certificate.outputs
+    assert side.rows_needed > found.certificate.rows == 100
+    assert found.certificate.rows_needed == 2 * side.rows_needed
+
+
+def test_no_number_of_rows_is_said_so():
+    rows = numbers(80)
+    schema = ew.Schema.infer(rows).freeze("a").range("b", -1.0, 1.0)
+    found = explain(rows, schema=schema, limits=ew.Limits(outputs=0.05))
+    assert found.certificate.verdict is Verdict.NOT_MET
+    assert "no number of rows will do: the distance itself is about" in str(found.certificate)
+
+
+# Caps and supports
+
+
+@given(seed=st.integers(0, 2**31))
+@settings(max_examples=40, deadline=None)
+def test_no_legal_move_is_longer_than_the_cap(seed):
+    rng = np.random.default_rng(seed)
+    own = rng.integers(0, 2, 40)
+    rows = people.frame(40).assign(
+        own=own,
+        rent=1 - own,
+        size=pd.Categorical(rng.choice(list("SML"), 40), categories=list("SML"), ordered=True),
+    )
+    schema = (
+        ew.Schema.infer(rows)
+        .one_hot_group("house", ["own", "rent"])
+        .range("income", 10.0, None)
+        .weight("debt", 2.0)
+        .weight("own", 3.0)
+        .only_increase("cards")
+    )
+    codes = schema.encoder(rows).encode(rows)
+    legal, embedding = schema.legal(codes), schema.embedding()
+    wild = codes + rng.normal(scale=50.0, size=codes.shape)
+    for j, feature in enumerate(schema.features):
+        if feature.kind is Column.CATEGORY:
+            wild[:, j] = rng.integers(0, len(feature.levels), len(codes))
+    flipped = rng.integers(0, 2, len(codes))
+    names = list(schema.names)
+    wild[:, names.index("own")], wild[:, names.index("rent")] = flipped, 1 - flipped
+    moves = embedding.embed(legal.legalize(wild)) - embedding.embed(codes)
+    longest = largest_squared_move(schema.features, codes)
+    assert np.max(np.sum(moves**2, axis=1)) <= longest * (1 + 1e-12)
+
+
+def test_the_longest_move_is_attained():
+    features = [
+        Feature(name="x", kind=Column.NUMBER, free=True, observed=(-1.0, 2.0), scale=0.5, weight=3),
+        Feature(name="y", kind=Column.NUMBER, free=False, observed=(-9.0, 9.0)),
+        Feature(
+            name="z",
+            kind=Column.NUMBER,
+            free=True,
+            observed=(0.0, 9.0),
+            declared=(1.0, float("inf")),
+        ),
+    ]
+    codes = np.array([[0.0, 0.0, np.nan], [2.5, 0.0, 4.0]])
+    assert largest_squared_move(features, codes) == pytest.approx((3.5 * 6.0) ** 2 + 8.0**2)
+
+
+TARGETS = {
+    "constant": ew.targets.constant(1.5),
+    "at least": ew.targets.at_least(0.7),
+    "shift": ew.targets.shift(-0.4),
+    "scale": ew.targets.scale(-2.0, about=0.5),
+    "share": ew.targets.share(0.8, cutoff=0.98, margin=0.2),
+}
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_the_support_holds_what_is_and_what_is_wanted(name):
+    problem, _ = pose(PROBABILITY, numbers(), TARGETS[name], None, None, ew.Limits(), 0)
+    low, high = _compared_support(problem, np.ones((1, 1)))
+    values = np.linspace(0.0, 1.0, 101)[:, None]
+    wanted = np.asarray(problem.target.of(values))
+    assert low[0] <= min(0.0, wanted.min())
+    assert high[0] >= max(1.0, wanted.max())
+
+
+def test_the_support_of_directions_holds_all_projections():
+    def classes(frame: pd.DataFrame) -> np.ndarray:
+        other = score(frame) / 2.0
+        return np.column_stack([other, 0.3 - 0.3 * other, 0.7 - 0.7 * other])
+
+    model = ew.models.function(classes, smooth=True, probability=True)
+    problem, _ = pose(model, numbers(), ew.targets.at_least(0.4), None, None, ew.Limits(), 0)
+    theta = np.linalg.qr(np.random.default_rng(0).normal(size=(3, 3)))[0]
+    low, high = _compared_support(problem, theta)
+    corners = np.random.default_rng(1).integers(0, 2, size=(500, 3)) @ theta
+    assert np.all(low <= corners.min(axis=0) + 1e-12)
+    assert low == pytest.approx(corners.min(axis=0))
+    assert high == pytest.approx(corners.max(axis=0))
+    found = explain(numbers(), model, target=ew.targets.at_least(0.4), limits=ew.Limits(trim=0.0))
+    assert {readout.column for readout in found.certificate.readouts} == {0, 1, 2}
+    assert "mean output, column 3:" in str(found.certificate)
+
+
+def test_supports_are_known_stated_or_absent():
+    def support(model: object, target: object, **limits: object) -> object:
+        problem, _ = pose(model, numbers(), target, None, None, ew.Limits(**limits), 0)
+        return output_support(problem), _compared_support(problem, np.ones((1, 1)))
+
+    sample = ew.targets.sample([0.2, 1.4])
+    assert support(PROBABILITY, sample) == ((0.0, 1.0), None)
+    assert support(PLAIN, sample) == (None, None)
+    stated, _ = support(PLAIN, sample, support=(-9, 9))
+    assert stated == (-9.0, 9.0)
+
+
+CUTS = {
+    "level": (PLAIN, ew.targets.at_least(0.7), 0.7),
+    "constant": (PLAIN, ew.targets.constant(1.5), 1.5),
+    "sample": (PLAIN, ew.targets.sample([1.0, 2.0, 4.0]), 2.0),
+    "probability": (PROBABILITY, ew.targets.at_least(0.7), 0.5),
+    "share": (PROBABILITY, ew.targets.share(0.6, cutoff=0.4), 0.4),
+}
+
+
+@pytest.mark.parametrize("name", CUTS)
+def test_cut_offs_are_those_of_the_question(name):
+    model, target, expected = CUTS[name]
+    problem, _ = pose(model, numbers(), target, None, None, ew.Limits(), 0)
+    outputs = np.asarray(problem.outputs.values(problem.factual))
+    assert ew.certificate.cutoffs(problem, outputs) == (expected,)
+
+
+def test_other_cut_offs_are_medians():
+    from scipy import stats
+
+    for target in (ew.targets.shift(1.0), ew.targets.distribution(stats.norm(2.0))):
+        problem, _ = pose(PLAIN, numbers(), target, None, None, ew.Limits(), 0)
+        outputs = np.asarray(problem.outputs.values(problem.factual))
+        expected = np.median(outputs) if target.name.startswith("shift") else 2.0
+        assert ew.certificate.cutoffs(problem, outputs) == (pytest.approx(expected),)
+
+
+# Bad input
+
+
+REFUSED = {
+    "unknown method": (lambda: ew.Limits(method="surely"), "limits.method: expected 'auto'"),
+    "support in reverse": (lambda: ew.Limits(support=(1, 0)), "limits.support: expected two"),
+    "support without an end": (lambda: ew.Limits(support=(0, np.inf)), "limits.support: expected"),
+    "cut-off that is text": (lambda: ew.Limits(cutoff="0.5"), "limits.cutoff: expected a finite"),
+    "unknown population": (lambda: explain(numbers(), population="most"), "population: expected"),
+    "held-out population": (
+        lambda: explain(numbers(), population="all", certify="held-out"),
+        "certify: expected 'auto' where the rows are the whole population",
+    ),
+    "too few rows to split": (
+        lambda: explain(numbers(39), certify="held-out"),
+        "certify: expected at least 40 rows to hold out half of them.*in-sample",
+    ),
+    "target sample of one value": (
+        lambda: explain(numbers(), target=ew.targets.sample([0.8])),
+        r"target: expected a sample of at least 2 values.*targets\.constant",
+    ),
+    "target sample too small to split": (
+        lambda: explain(numbers(), target=ew.targets.sample([0.8, 0.9]), certify="held-out"),
+        "target: expected a sample of at least 4 values",
+    ),
+    "finite-sample without support": (
+        lambda: explain(numbers(), PLAIN, limits=ew.Limits(method="finite-sample")),
+        "limits.support: expected the ends that no output can leave",
+    ),
+    "support that outputs leave": (
+        lambda: explain(numbers(), PLAIN, limits=ew.Limits(support=(0, 1))),
+        "limits.support: expected ends that no output leaves",
+    ),
+    "epsilon below zero": (lambda: ew.Settings(epsilon=-0.1), "settings.epsilon: expected"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_bad_input_is_refused_with_the_remedy(name):
+    ask, message = REFUSED[name]
+    with pytest.raises(InvalidInput, match=message) as caught:
+        ask()
+    assert "Fix: " in str(caught.value)
+
+
+def test_new_rows_of_another_kind_are_refused():
+    found = people.explained()
+    rows = people.frame(5)
+    with pytest.raises(InvalidInput, match="'home'"):
+        found.apply(rows.drop(columns="home"))
+    with pytest.raises(InvalidInput, match="extra"):
+        found.apply(rows.assign(extra=1.0))
+    with pytest.raises(InvalidInput, match=r"'home'.*castle|castle.*'home'"):
+        found.apply(rows.assign(home="castle"))
+
+
+def test_a_target_sample_of_equal_values_is_answered():
+    found = explain(numbers(), target=ew.targets.sample([0.7] * 20), limits=ew.Limits(outputs=0.3))
+    assert found.ok
+    assert found.certificate.outputs.upper_limit <= 0.3
+
+
+def test_heavy_tails_hardly_trimmed_are_noticed():
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame({"a": rng.standard_t(2.1, 150), "b": rng.standard_t(2.1, 150)})
+    for trim, noticed in ((0.01, True), (0.05, False)):
+        found = explain(
+            rows,
+            PLAIN,
+            target=ew.targets.shift(0.5),
+            limits=ew.Limits(outputs=0.3, trim=trim),
+        )
+        said = " ".join(found.status.notices)
+        assert ("tails are heavy" in said) == noticed
+        assert ("trim of 0.05 or more" in said) == noticed

@@ -1,0 +1,453 @@
+"""Speed without a price: the same results in parts, in threads, in less memory and in torch."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from sklearn.datasets import make_classification
+from sklearn.linear_model import (
+    LinearRegression,
+    LogisticRegression,
+    Ridge,
+    RidgeClassifier,
+    SGDClassifier,
+)
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
+
+import elsewise as ew
+from elsewise import plans, search, transport
+from elsewise._arrays import locator
+from elsewise._resources import Resources, block_rows, current, parallel, parse_memory, using
+from elsewise.confidence import Comparison, clt_limit
+from elsewise.errors import InvalidInput
+from elsewise.models import bind
+from elsewise.models._linear import LinearOutputs
+from elsewise.offers._in_turn import MANY_ROWS
+from elsewise.posing import pose
+from elsewise.search._sides import bounded_sides
+from elsewise.sides import input_comparison, input_distance
+from elsewise.solver import init
+
+COLUMNS = list("abcd")
+MANY = 2 * MANY_ROWS + 200
+"""Rows of which each half is moved in turn, in tiles, in threads."""
+
+
+def frame(rows: int, dtype: type = np.float64) -> pd.DataFrame:
+    values = np.random.default_rng(0).normal(size=(rows, len(COLUMNS)))
+    return pd.DataFrame(values.astype(dtype), columns=COLUMNS)
+
+
+def linear_model(rows: pd.DataFrame) -> LogisticRegression:
+    noise = np.random.default_rng(1).logistic(size=len(rows))
+    return LogisticRegression().fit(rows, rows.sum(axis=1) + noise > 0.5)
+
+
+def network() -> torch.nn.Module:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        layers = torch.nn
+        return layers.Sequential(
+            layers.Linear(4, 8), layers.Tanh(), layers.Linear(8, 1), layers.Sigmoid()
+        )
+
+
+def explained(model: object, rows: pd.DataFrame, **settings: object) -> ew.Explanation:
+    return ew.explain(
+        model,
+        rows,
+        target=ew.targets.at_least(0.6),
+        limits=ew.Limits(outputs=0.1),
+        settings=ew.Settings(iterations=3, draws=199, **settings),
+    )
+
+
+def assert_same(one: ew.Explanation, other: ew.Explanation) -> None:
+    """Bit for bit, but for the settings themselves."""
+    pd.testing.assert_frame_equal(one.counterfactual, other.counterfactual, check_exact=True)
+    np.testing.assert_array_equal(one.outputs, other.outputs)
+    pd.testing.assert_frame_equal(one.history, other.history, check_exact=True)
+    assert one.certificate == other.certificate
+    assert one.status == other.status
+
+
+# --- parts, threads, memory ------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def many() -> ew.Explanation:
+    rows = frame(MANY)
+    return explained(linear_model(rows), rows, threads=1)
+
+
+@pytest.mark.parametrize("settings", [{"threads": 3}, {"threads": 2, "memory": "1MB"}])
+def test_threads_and_memory_change_nothing(
+    many: ew.Explanation, settings: dict[str, object]
+) -> None:
+    again = explained(many.model, many.factual, **settings)
+    assert_same(many, again)
+    fresh = frame(3000)[::-1]
+    pd.testing.assert_frame_equal(again.apply(fresh), many.apply(fresh), check_exact=True)
+
+
+def test_history_says_what_was_computed(many: ew.Explanation) -> None:
+    history = many.history
+    assert history["inputs_limit"].isna().all()  # no bound, so no limit was needed
+    assert (history["outputs_limit"] >= history["outputs"]).all()
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+def test_chunked_kernel_is_the_unchunked(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(300, 5)), rng.normal(size=(200, 5)) + 0.3
+    theta = transport.direction_blocks(5, rng)
+    whole, slope = transport.sliced_squared_distance_and_gradient(x, y, theta, 0.05)
+    compared = Comparison.paired(transport.project(x, theta), transport.project(x**2, theta), 0.05)
+    limit = clt_limit(compared)
+    for module in (transport, sys.modules["elsewise.confidence._clt"]):
+        monkeypatch.setattr(module, "PART", 700)
+    monkeypatch.setattr(transport, "FEWEST", 1)
+    assert len(transport.direction_parts(theta, 300)) > 20
+    with using(Resources(threads=threads, memory=None)):
+        value, gradient = transport.sliced_squared_distance_and_gradient(x, y, theta, 0.05)
+        assert transport.sliced_squared_distance(x, y, theta, 0.05) == pytest.approx(whole)
+        again = clt_limit(compared)
+    assert value == pytest.approx(whole, rel=1e-12)
+    np.testing.assert_allclose(gradient, slope, rtol=1e-10, atol=1e-15)
+    assert again.upper(0.95) == pytest.approx(limit.upper(0.95), rel=1e-12)
+
+
+def test_parts_depend_on_sizes_alone() -> None:
+    theta = np.eye(69)
+    with using(Resources(threads=7, memory=10)):
+        parts = transport.direction_parts(theta, 50_000)
+    assert [p.shape for p in parts] == [p.shape for p in transport.direction_parts(theta, 50_000)]
+    np.testing.assert_array_equal(np.concatenate(parts, axis=1), theta)
+
+
+def test_transported_rows_do_not_depend_on_their_tile(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(500, 3))
+    theta = transport.direction_blocks(3, rng)
+    projected = np.sort(transport.project(x, theta))
+    maps = transport.fit_monotone_maps(projected, projected * 1.3)
+    whole = transport.transported(maps, x, theta)
+    monkeypatch.setattr(transport, "TILE", 64 * 66)
+    with using(Resources(threads=3, memory=None)):
+        tiled = transport.transported(maps, x, theta)
+    np.testing.assert_allclose(tiled, whole, rtol=0, atol=1e-13)
+
+
+def test_steps_in_turn_are_steps_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Choosing among steps one after the other gives what choosing among all gives."""
+    rows = frame(400)
+    in_turn, at_once = [], []
+    for seen, fewest in ((in_turn, 1), (at_once, 10**9)):
+        monkeypatch.setattr("elsewise.offers._in_turn.MANY_ROWS", fewest)
+        found = explained(linear_model(rows), rows)
+        seen.append(found)
+    pd.testing.assert_frame_equal(
+        in_turn[0].counterfactual, at_once[0].counterfactual, rtol=0, atol=1e-9
+    )
+    assert in_turn[0].certificate.inputs.estimate == pytest.approx(
+        at_once[0].certificate.inputs.estimate, rel=1e-9
+    )
+
+
+def test_rules_are_asked_in_turn_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("elsewise.offers._in_turn.MANY_ROWS", 1)
+    rows = frame(300)
+    schema = ew.Schema.infer(rows).rule(lambda rows: rows["a"] <= rows["b"] + 1.0)
+    found = ew.explain(
+        linear_model(rows),
+        rows,
+        target=ew.targets.at_least(0.6),
+        limits=ew.Limits(outputs=0.2),
+        schema=schema,
+        settings=ew.Settings(iterations=3, draws=199),
+    )
+    after, kept = found.counterfactual, rows["a"] <= rows["b"] + 1.0
+    assert (after["a"] <= after["b"] + 1.0)[kept].all()
+    pd.testing.assert_frame_equal(after[~kept], rows[~kept])
+
+
+@pytest.mark.parametrize("shape", ["normal", "atoms", "outliers", "constant"])
+def test_locator_is_a_search(shape: str) -> None:
+    rng = np.random.default_rng(0)
+    knots = np.sort(rng.normal(size=(7, 40)))
+    if shape == "atoms":
+        knots = np.sort(np.round(knots))
+    if shape == "outliers":
+        knots[:, -1] = 1e9
+    if shape == "constant":
+        knots = np.ones((7, 40))
+    points = np.concatenate([rng.normal(size=(7, 50)), knots, knots - 1e-12], axis=1)
+    expected = np.stack(
+        [
+            np.clip(np.searchsorted(knots[k], points[k], side="right") - 1, 0, 38) + 40 * k
+            for k in range(7)
+        ]
+    )
+    np.testing.assert_array_equal(locator(knots)(points), expected)
+    tensors = locator(torch.asarray(knots))(torch.asarray(points))
+    np.testing.assert_array_equal(tensors.numpy(), expected)
+
+
+def test_input_distance_is_the_comparisons() -> None:
+    rows = frame(200)
+    target, limits = ew.targets.at_least(0.6), ew.Limits()
+    problem, _ = pose(linear_model(rows), rows, target, None, None, limits, 0)
+    population = init(problem, ew.Settings()).setup.population
+    theta = transport.direction_blocks(4, np.random.default_rng(0))
+    moved = problem.factual**2
+    expected = input_comparison(problem, population, moved, theta).distance
+    assert input_distance(problem, population, moved, theta) == pytest.approx(expected, rel=1e-12)
+
+
+def test_a_look_with_a_limit_sees_what_one_without_sees() -> None:
+    rows = frame(200)
+    looks = []
+    for bounds in (ew.Limits(inputs=1.0, outputs=1.0), ew.Limits(outputs=1.0)):
+        problem, _ = pose(linear_model(rows), rows, ew.targets.at_least(0.6), None, None, bounds, 0)
+        population = init(problem, ew.Settings()).setup.population
+        theta = transport.direction_blocks(4, np.random.default_rng(0))
+        moved = problem.embedding.embed(problem.factual**2)
+        recording = plans.Recording(1.0, None)
+        looks.append(plans.look_at_inputs(problem, population, moved, theta, recording))
+    bounded, free = looks
+    assert free.limit is None
+    assert bounded.distance == pytest.approx(free.distance, rel=1e-12)
+    np.testing.assert_allclose(bounded.plan.knots, free.plan.knots, atol=1e-12)
+    expected = clt_limit(input_comparison(problem, population, problem.factual**2, theta))
+    assert bounded.limit.upper(0.9) == pytest.approx(expected.upper(0.9), rel=1e-9)
+
+
+# --- a sample of many rows -------------------------------------------------------------------
+
+
+def test_many_rows_are_fitted_to_by_a_sample() -> None:
+    rows = frame(3000)
+    found = explained(linear_model(rows), rows, fit_rows=400)
+    assert found.ok
+    assert found.certificate.kind == "held-out"
+    assert found.certificate.rows == 2600
+    (notice,) = [n for n in found.status.notices if "fit_rows" in n]
+    assert notice.startswith("fitted to 400 of 3,000 rows drawn at random and certified on 2,600")
+    # What is returned is the map on all rows.
+    pd.testing.assert_frame_equal(found.apply(rows), found.counterfactual, rtol=0, atol=1e-9)
+    assert not any("fit_rows" in n for n in explained(found.model, rows).status.notices)
+
+
+def test_a_shorter_way_leads_to_the_same_place() -> None:
+    rows = frame(600)
+    problem, _ = pose(
+        linear_model(rows),
+        rows,
+        ew.targets.at_least(0.6),
+        None,
+        None,
+        ew.Limits(outputs=0.1),
+        0,
+    )
+    settings = ew.Settings(draws=199)
+    solution, _ = search.solve(problem, settings)
+    shorter, _ = search.finish(search.shortened(problem, settings, solution))
+    (side,) = [side for side in bounded_sides(problem, settings) if side is not None]
+    assert len(shorter.state.map().steps) < len(solution.state.map().steps)
+    assert side.met(shorter.state)
+    assert side.other(shorter.state) <= 1.01 * side.other(solution.state)
+
+
+# --- torch -----------------------------------------------------------------------------------
+
+TARGETS = {
+    "at least": (ew.targets.at_least(0.6), ew.Limits(outputs=0.1)),
+    "constant": (ew.targets.constant(0.6), ew.Limits(inputs=0.3)),
+    "sample": (
+        ew.targets.sample(np.random.default_rng(2).beta(4, 3, size=150)),
+        ew.Limits(inputs=0.6, outputs=0.2),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TARGETS)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_torch_tensors_give_what_numpy_gives(
+    name: str, dtype: type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if name == "sample":  # as many rows are moved
+        monkeypatch.setattr("elsewise.offers._in_turn.MANY_ROWS", 1)
+    target, limits = TARGETS[name]
+    module = network().to(torch.float64 if dtype is np.float64 else torch.float32)
+    rows = frame(80, dtype)
+    found = [
+        ew.explain(
+            model,
+            rows,
+            target=target,
+            limits=limits,
+            certify="in-sample",
+            settings=ew.Settings(iterations=2, draws=99),
+        )
+        for model in (module, ew.models.torch_model(module, device="cpu"))
+    ]
+    arrays, tensors = found
+    assert isinstance(arrays.rows.codes, np.ndarray)
+    assert isinstance(tensors.rows.codes, torch.Tensor)
+    assert tensors.rows.codes.dtype == (torch.float64 if dtype is np.float64 else torch.float32)
+    assert arrays.counterfactual.dtypes.eq(dtype).all()
+    if dtype is np.float64:
+        pd.testing.assert_frame_equal(
+            tensors.counterfactual, arrays.counterfactual, rtol=0, atol=1e-9
+        )
+    for side in ("inputs", "outputs"):
+        one, other = getattr(arrays.certificate, side), getattr(tensors.certificate, side)
+        assert other.estimate == pytest.approx(one.estimate, rel=0.02, abs=1e-4)
+    if name == "at least":
+        # Rows that need not move are the user's own, bit for bit.
+        stay = arrays.factual_outputs[:, 0] >= 0.6
+        assert stay.any()
+        pd.testing.assert_frame_equal(tensors.counterfactual[stay], rows[stay], check_exact=True)
+
+
+def test_a_frame_of_doubles_is_searched_in_double_precision() -> None:
+    rows = frame(30)
+    encoder = ew.Schema.infer(rows).encoder(rows)
+    single = ew.models.torch_model(network(), device="cpu")
+    assert bind(single, encoder).place(encoder.encode(rows)).dtype == torch.float64
+    small = rows.astype(np.float32)
+    encoder = ew.Schema.infer(small).encoder(small)
+    assert bind(single, encoder).place(encoder.encode(small)).dtype == torch.float32
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a device")
+def test_a_device_that_is_not_there_is_refused() -> None:
+    with pytest.raises(InvalidInput, match=r"device: expected a device this torch can use"):
+        ew.models.torch_model(network(), device="cuda")
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a device")
+@pytest.mark.parametrize("name", TARGETS)
+def test_a_device_gives_what_the_host_gives(name: str) -> None:
+    target, limits = TARGETS[name]
+    rows, settings = frame(MANY, np.float32), ew.Settings(iterations=4, draws=199)
+    host = ew.explain(network(), rows, target=target, limits=limits, settings=settings)
+    model = ew.models.torch_model(network(), device="cuda")
+    device = ew.explain(model, rows, target=target, limits=limits, settings=settings)
+    assert device.rows.codes.device.type == "cuda"
+    for side in ("inputs", "outputs"):
+        one, other = getattr(host.certificate, side), getattr(device.certificate, side)
+        assert other.estimate == pytest.approx(one.estimate, rel=0.05, abs=1e-3)
+    again = device.apply(rows[:500])
+    np.testing.assert_allclose(again, device.counterfactual[:500], atol=1e-3)
+
+
+def test_kernels_need_numpy_scipy_pandas_and_the_standard_alone() -> None:
+    code = """
+import importlib.abc, sys
+ALLOWED = {"numpy", "scipy", "pandas", "array_api_compat", "torch", "elsewise",
+           "dateutil", "pytz", "tzdata", "six"}
+class Only(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        root = name.partition(".")[0]
+        if root in BLOCKED:
+            raise ImportError(root)
+import importlib.metadata
+tops = importlib.metadata.packages_distributions()
+BLOCKED = set(tops) - ALLOWED - {"_distutils_hack"}
+sys.meta_path.insert(0, Only())
+for name in [name for name in sys.modules if name.partition(".")[0] in BLOCKED]:
+    del sys.modules[name]
+for part in ("transport", "proposals", "maps", "solver"):
+    importlib.import_module(f"elsewise.{part}")
+print("loaded")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == "loaded", done.stderr
+
+
+# --- linear models without frames in between -------------------------------------------------
+
+ESTIMATORS = [
+    LogisticRegression(),
+    make_pipeline(StandardScaler(), LogisticRegression()),
+    make_pipeline(RobustScaler(), MinMaxScaler(), LogisticRegression()),
+    make_pipeline(StandardScaler(with_mean=False), SGDClassifier(loss="log_loss", random_state=0)),
+    make_pipeline(MaxAbsScaler(), RidgeClassifier()),
+    make_pipeline(StandardScaler(), Ridge()),
+    LinearRegression(),
+]
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: str(e)[:40])
+def test_linear_models_are_searched_as_what_they_are(estimator: object, classes: int) -> None:
+    if classes > 2 and "SGD" in str(estimator):
+        pytest.skip("one against the rest, no softmax")
+    x, y = make_classification(
+        200, 4, n_informative=4, n_redundant=0, n_classes=classes, random_state=0
+    )
+    rows = pd.DataFrame(x, columns=COLUMNS)
+    outputs = bind(estimator.fit(rows, y), ew.Schema.infer(rows).encoder(rows))
+    twin = outputs.precise(x)
+    assert isinstance(twin, LinearOutputs)
+    np.testing.assert_allclose(twin.values(x), outputs.values(x), atol=1e-12)
+    for one, other in zip(twin.values_and_gradient(x), outputs.values_and_gradient(x), strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-12)
+    assert (twin.columns, twin.probability) == (outputs.columns, outputs.probability)
+
+
+def test_a_model_that_is_not_quite_linear_is_asked_itself() -> None:
+    class Rounded(LogisticRegression):
+        def predict_proba(self, rows):
+            return np.round(super().predict_proba(rows), 1)
+
+    Rounded.__module__ = "sklearn.linear_model"
+    Rounded.__name__ = "LogisticRegression"
+    rows = frame(100)
+    outputs = bind(Rounded().fit(rows, rows["a"] > 0), ew.Schema.infer(rows).encoder(rows))
+    assert outputs.precise(rows.to_numpy()) is outputs
+
+
+# --- resources -------------------------------------------------------------------------------
+
+
+def test_results_come_in_order_whatever_the_threads() -> None:
+    with using(Resources(threads=4, memory=None)):
+        assert list(parallel(lambda k: k * k, range(50))) == [k * k for k in range(50)]
+
+        def nested(k: int) -> int:
+            return sum(parallel(lambda j: j, range(k)))
+
+        assert list(parallel(nested, range(9))) == [sum(range(k)) for k in range(9)]
+        with pytest.raises(ZeroDivisionError):
+            list(parallel(lambda k: 1 // k, [1, 0, 2, 3]))
+
+
+def test_threads_are_those_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    assert current().threads == 3
+    monkeypatch.setenv("ELSEWISE_THREADS", "2")
+    assert current().threads == 2
+    assert ew.Settings(threads=5).resources.threads == 5
+    assert block_rows(1000) == 1 << 14
+    with using(Resources(threads=1, memory=10**6)):
+        assert block_rows(1000) == 1 << 10
+
+
+@pytest.mark.parametrize("memory", ["lots", "", "-1GB", 0, 1.5])
+def test_memory_that_cannot_be_read_is_refused(memory: object) -> None:
+    with pytest.raises(InvalidInput, match=r"settings\.memory: expected a positive number"):
+        parse_memory(memory)
+
+
+@pytest.mark.parametrize(("name", "value"), [("threads", 0), ("fit_rows", 5), ("memory", "a bit")])
+def test_settings_are_checked(name: str, value: object) -> None:
+    with pytest.raises(InvalidInput, match=f"settings.{name}"):
+        ew.Settings(**{name: value})
