@@ -241,7 +241,7 @@ REGRESSION = {
         lambda m, r: m.predict(r),
     ),
     "scikit-learn": (
-        lambda: credit_pipeline(DecisionTreeRegressor(max_depth=5)).fit(ROWS, SUM),
+        lambda: credit_pipeline(DecisionTreeRegressor(max_depth=5, random_state=0)).fit(ROWS, SUM),
         lambda m, r: m.predict(r),
     ),
 }

@@ -18,7 +18,6 @@ from elsewise.plots._style import (
     MARKERS,
     TARGET,
     dress,
-    legend,
     percent,
 )
 
@@ -94,8 +93,7 @@ def coverage(cells: pd.DataFrame) -> plt.Figure:
         percent(ax, "y")
         dress(ax, title=side, x="rows", y="limits at or above the truth")
     axes[0].plot([], [], color=INK, linewidth=1.2, label="gate: 95 % less 4 standard errors")
-    legend(axes[0], loc="lower left")
-    return figure
+    return _with_legend(figure, axes[0])
 
 
 def width(cells: pd.DataFrame) -> plt.Figure:
@@ -121,25 +119,25 @@ def width(cells: pd.DataFrame) -> plt.Figure:
         _ticks(ax, "x", tuple(REPETITIONS))
         _ticks(ax, "y", (0.3, 0.5, 1, 2, 5, 10))
         dress(ax, title=side, x="rows", y="limit / truth", grid="both")
-        legend(ax)
-    return figure
+    return _with_legend(figure, axes[0])
 
 
 def levels(cells: pd.DataFrame) -> plt.Figure:
     """Promised against kept, at four levels, mean over the trimmed cells."""
     columns = ("coverage_80", "coverage_90", "coverage", "coverage_975")
-    figure, axes = _pair("Mean over cells with trim >= 0.05", height=4.0)
+    figure, axes = _pair("Mean over cells with trim >= 0.05", height=4.4)
     for ax, side in zip(axes, SIDES, strict=True):
         part = cells[(cells["side"] == side) & (cells["trim"] > 0)]
         records = [
             {"name": NAMES[method], "nominal": level, "coverage": part[at][column].mean()}
-            for method in ("certificate", "bootstrap", "clt", "basic")
+            for method in ("certificate", "basic", "bootstrap", "clt")
             for at in [part["method"] == method]
             for level, column in zip(LEVELS, columns, strict=True)
         ]
         plots.calibration(pd.DataFrame(records), ax=ax)
+        ax.get_legend().remove()
         ax.set_title(side, loc="left", color=INK, fontsize="medium", fontweight="bold")
-    return figure
+    return _with_legend(figure, axes[0])
 
 
 def error(convergence: pd.DataFrame) -> plt.Figure:
@@ -171,16 +169,31 @@ def error(convergence: pd.DataFrame) -> plt.Figure:
         ax.set_xscale("log")
         ax.set_yscale("log")
         _ticks(ax, "x", (50, 200, 1000, 5000))
-        _ticks(ax, "y", (0.005, 0.01, 0.02, 0.05, 0.1, 0.2))
+        _ticks(ax, "y", (0.003, 0.01, 0.03, 0.1, 0.3))
+        ax.set_ylim(0.002, 0.4)
         dress(ax, title=title, x="rows", y="mean error", grid="both")
-    legend(axes[0])
-    return figure
+    return _with_legend(figure, axes[0])
 
 
-def _pair(title: str, height: float = 3.6) -> tuple[plt.Figure, np.ndarray]:
+def _pair(title: str, height: float = 4.0) -> tuple[plt.Figure, np.ndarray]:
     figure, axes = plt.subplots(1, 2, figsize=(9.0, height), layout="constrained")
     figure.suptitle(title, color=INK, fontsize="medium", x=0.01, ha="left")
     return figure, axes
+
+
+def _with_legend(figure: plt.Figure, ax: Axes) -> plt.Figure:
+    """Put one legend for all panels below them, where it hides nothing."""
+    handles, labels = ax.get_legend_handles_labels()
+    figure.legend(
+        handles,
+        labels,
+        loc="outside lower center",
+        ncols=len(labels) if len(labels) < 4 else 3,
+        frameon=False,
+        fontsize="small",
+        labelcolor=INK,
+    )
+    return figure
 
 
 def _ticks(ax: Axes, axis: str, values: tuple[float, ...]) -> None:

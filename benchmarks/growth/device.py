@@ -197,6 +197,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--sizes", type=float, nargs="*", default=[1e4, 1e5, 1e6, 1e7])
     parser.add_argument("--share-sizes", type=float, nargs="*", default=[2e4, 1e6])
+    parser.add_argument("--widths", type=int, nargs="*", default=[128, 512])
     arguments = parser.parse_args()
     clock = Clock(arguments.device)
     model = ew.models.torch_model(network(), device=arguments.device)
@@ -211,16 +212,18 @@ def main() -> None:
     }
     explained(model, frame(1000, dtype=np.float32))
 
-    def note(kind: str, rows: float, found: dict[str, Any]) -> None:
-        results[kind][str(int(rows))] = found
+    def note(kind: str, key: str, found: dict[str, Any]) -> None:
+        results[kind][key] = found
         arguments.out.write_text(json.dumps(results, indent=1) + "\n", "utf-8")
-        print(kind, int(rows), json.dumps(found), flush=True)
+        print(kind, key, json.dumps(found), flush=True)
 
     for rows in arguments.sizes:
-        note("kernel", rows, kernel(clock, int(rows)))
-        note("whole", rows, whole(clock, int(rows), model))
-    for rows in arguments.share_sizes:
-        note("shares", rows, shares(clock, int(rows), model))
+        note("kernel", f"{rows:.0f}", kernel(clock, int(rows)))
+        note("whole", f"{rows:.0f}", whole(clock, int(rows), model))
+    for width in arguments.widths:
+        model = ew.models.torch_model(network(width=width), device=arguments.device)
+        for rows in arguments.share_sizes:
+            note("shares", f"{rows:.0f} {width}", shares(clock, int(rows), model))
 
 
 if __name__ == "__main__":

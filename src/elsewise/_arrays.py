@@ -28,6 +28,7 @@ __all__ = [
     "locator",
     "namespace",
     "on_device",
+    "squared_norms",
     "take_ranked",
     "take_rows",
     "to_numpy",
@@ -187,6 +188,19 @@ def _numpy_locator(knots: np.ndarray) -> Locate:
         return found
 
     return search
+
+
+def squared_norms(rows: Array) -> Array:
+    """Return the sum of squares of each row, along the last axis.
+
+    Examples
+    --------
+    >>> squared_norms(np.array([[3.0, 4.0]]))
+    array([25.])
+    """
+    if type(rows) is np.ndarray:
+        return np.vecdot(rows, rows)  # no array of squares in between
+    return namespace(rows).sum(rows * rows, axis=-1)
 
 
 def index_range(n: int, like: Array) -> Array:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from elsewise._arrays import Array, device_of, namespace, to_numpy
+from elsewise._arrays import Array, device_of, namespace, squared_norms, to_numpy
 
 if TYPE_CHECKING:
     from elsewise.problem import Problem
@@ -69,9 +69,7 @@ class View(NamedTuple):
 
 def input_costs(aim: Aim, embedded: Array) -> Array:
     """The part of q_i that the inputs bear, up to a constant; leading axes broadcast."""
-    xp = namespace(embedded)
-    away = embedded - aim.anchor
-    return (1.0 - aim.eta) / embedded.shape[-1] * xp.vecdot(away, away)
+    return (1.0 - aim.eta) / embedded.shape[-1] * squared_norms(embedded - aim.anchor)
 
 
 def output_costs(wanted: Array, eta: float, outputs: Array) -> Array:
@@ -97,8 +95,11 @@ def half_gradient(aim: Aim, view: View) -> Array:
     """Half the gradient of q_i with respect to the embedding, Array (n, d)."""
     xp = namespace(view.embedded)
     d, k = view.embedded.shape[-1], view.outputs.shape[-1]
-    missed = (view.outputs - aim.wanted)[:, None, :]
-    slope = xp.matmul(missed, view.gradient)[:, 0, :]
+    missed = view.outputs - aim.wanted
+    if k == 1:
+        slope = missed * view.gradient[:, 0, :]
+    else:
+        slope = xp.matmul(missed[:, None, :], view.gradient)[:, 0, :]
     return (1.0 - aim.eta) / d * (view.embedded - aim.anchor) + aim.eta / k * slope
 
 

@@ -40,6 +40,8 @@ HURRY = 1.0
 """Rise of the logit per iteration below and above the range where it matters."""
 SLOW_BETWEEN = (-2.0, 2.0)
 """That range."""
+CLIMB = 0.4
+"""The largest share of a pass spent in it before the bound is reached."""
 
 
 class Pace(NamedTuple):
@@ -87,7 +89,10 @@ def follow(
     logit, gain, reached = pace.logit, GAIN, False
     aim, ratio, idle = (1.0 - ROOM) * side.bound, 1.0, 0
     last_gap = 0.0
-    for iteration in range(min(LONGEST, SHARE * settings.iterations)):
+    iterations = min(LONGEST, SHARE * settings.iterations)
+    low, high = SLOW_BETWEEN
+    rise = max(pace.rise, (high - low) / (CLIMB * iterations))
+    for iteration in range(iterations):
         if late():
             break
         state = step(problem, at_logit(problem, state, logit))
@@ -117,8 +122,7 @@ def follow(
             gain = min(GAIN, gain * (CALMER if gap * last_gap < 0 else BOLDER))
             logit += min(max(gain * gap, -MOST), MOST)
         else:
-            low, high = SLOW_BETWEEN
-            logit += pace.rise if low <= logit < high else HURRY
+            logit += rise if low <= logit < high else HURRY
         last_gap = gap
         logit = min(max(logit, -LOGIT_SPAN), LOGIT_SPAN)
         if reached and idle >= PATIENCE:
