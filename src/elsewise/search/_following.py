@@ -60,16 +60,17 @@ def paces(problem: Problem, first: State, side: Side) -> tuple[Pace, ...]:
 
     Along slopes rows get stuck in flat parts near where they start, so they are pushed first and
     then relax. Without slopes it is the other way round: rows do not find back from where they were
-    pushed, so they climb slowly. With slopes and categories both happen, so they climb slowly,
-    quickly, and from higher up. A bound on the inputs is approached from far below as well.
+    pushed, so they climb slowly. With slopes and categories both happen, so they climb quickly, from
+    two heights. A bound on the inputs is approached slowly from far below as well.
     """
     slow = Pace(-2.0 if side.sign > 0 else -6.0, 0.25)
     if not problem.precise.smooth:
         return (slow,)
     if any(unit.settings is not None for unit in first.setup.units):
-        return (slow, Pace(0.0, 1.0), Pace(1.0, 1.0))
-    pushed = Pace(3.0, 1.0, pushes=8)
-    return (pushed,) if side.sign > 0 else (pushed, slow)
+        quick: tuple[Pace, ...] = (Pace(0.0, 1.0), Pace(1.0, 1.0))
+    else:
+        quick = (Pace(3.0, 1.0, pushes=8),)
+    return quick if side.sign > 0 else (*quick, slow)
 
 
 class Found(NamedTuple):
