@@ -34,10 +34,12 @@ GAIN = 4.0
 """Change of the logit per unit of log(limit / aim), once the bound has been reached, at most."""
 CALMER, BOLDER = 0.5, 2.0
 """What the gain is multiplied by when the limit has crossed the aim, and when it has not."""
-MOST = 0.5
-"""The largest change of the logit at one iteration then."""
+MOST, FAR = 0.5, 0.4
+"""The largest change of the logit at one iteration then, and per unit of log(limit / aim)."""
 HURRY = 1.0
 """Rise of the logit per iteration below and above the range where it matters."""
+MANY = 2000
+"""From so many rows on none is pushed: they relax slowly, and few flat parts hold many."""
 SLOW_BETWEEN = (-2.0, 2.0)
 """That range."""
 CLIMB = 0.4
@@ -58,15 +60,17 @@ class Pace(NamedTuple):
 def paces(problem: Problem, first: State, side: Side) -> tuple[Pace, ...]:
     """The passes worth making; which has the better minima depends on the model.
 
-    Along slopes rows get stuck in flat parts near where they start, so they are pushed first and
-    then relax. Without slopes it is the other way round: rows do not find back from where they were
-    pushed, so they climb slowly. With slopes and categories both happen, so they climb quickly, from
-    two heights. A bound on the inputs is approached slowly from far below as well.
+    Along slopes a few rows get stuck in flat parts near where they start, so they are pushed first
+    and then relax; many climb slowly. Without slopes rows do not find back from where they were
+    pushed, so they climb slowly too. With slopes and categories both happen, so they climb quickly,
+    from two heights. A bound on the inputs is approached slowly from far below as well.
     """
     slow = Pace(-2.0 if side.sign > 0 else -6.0, 0.25)
-    if not problem.precise.smooth:
+    categories = any(unit.settings is not None for unit in first.setup.units)
+    many = first.rows.codes.shape[0] >= MANY
+    if not problem.precise.smooth or (many and not categories):
         return (slow,)
-    if any(unit.settings is not None for unit in first.setup.units):
+    if categories:
         quick: tuple[Pace, ...] = (Pace(0.0, 1.0), Pace(1.0, 1.0))
     else:
         quick = (Pace(3.0, 1.0, pushes=8),)
@@ -121,7 +125,8 @@ def follow(
         reached = reached or gap <= 0 or logit >= LOGIT_SPAN
         if reached:
             gain = min(GAIN, gain * (CALMER if gap * last_gap < 0 else BOLDER))
-            logit += min(max(gain * gap, -MOST), MOST)
+            most = max(MOST, FAR * abs(gap))
+            logit += min(max(gain * gap, -most), most)
         else:
             logit += rise if low <= logit < high else HURRY
         last_gap = gap

@@ -19,6 +19,8 @@ MORE = (0.0, 0.0, 0.05, 0.1)
 """What is added to the solution's logit, bit by bit."""
 LOSS = 1.01
 """The shorter way may end this much farther on the side that is as small as possible."""
+HOPELESS = 1.3
+"""If it is this much farther after the first rest, it will not get there in a few more."""
 
 
 def shortened(
@@ -39,6 +41,8 @@ def shortened(
         wanted = logit + more * (sides[0].sign if len(sides) == 1 else 0.0)
         state = yield from rest(problem, settings, state, wanted, late, REST)
         if late() or state.record.iteration >= chosen.record.iteration:
+            return solution
+        if any(side.other(state) > HOPELESS * side.other(chosen) for side in sides):
             return solution
         near = all(side.other(state) <= LOSS * side.other(chosen) for side in sides)
         if near and all(side.met(state) for side in sides):
