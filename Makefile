@@ -23,9 +23,9 @@ browser:  ## install Debian's Chromium, which the report is tested in (needs roo
 	@command -v chromium > /dev/null || (apt-get update -q && \
 		apt-get install -y -q --no-install-recommends chromium chromium-driver)
 
-bench: $(VENV)/.test  ## run the benchmarks
+bench: $(VENV)/.test  ## quality, speed and growth: half an hour; growth goes on where it stopped
 	$(BIN)/python benchmarks/run.py
-	$(BIN)/python benchmarks/groups.py
+	$(BIN)/python -m benchmarks.growth
 
 paper: $(VENV)/.test  ## reproduce the paper into docs/paper.md: hours; QUICK=1: one seed, minutes
 	$(BIN)/python -m benchmarks.paper $(if $(QUICK),--quick)

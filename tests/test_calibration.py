@@ -23,6 +23,7 @@ from benchmarks.calibration import convergence, gate, heldout, laws, rows  # noq
 from benchmarks.calibration.cache import Piece, run  # noqa: E402
 from benchmarks.calibration.grid import REPETITIONS, fingerprint, measure, truths_of  # noqa: E402
 from benchmarks.calibration.methods import (  # noqa: E402
+    FINITE_SAMPLE,
     NOMINAL,
     TRIMS,
     answers_of,
@@ -282,3 +283,18 @@ def test_the_page_is_written_from_the_results(small_grid, tmp_path):
     assert "{" not in text.replace("{50, 100, 500, 2000}", "").replace("{0, 0.05, 0.1, 0.15}", "")
     assert len(list((tmp_path / "images").glob("calibration-*.png"))) == 4
     assert len(pd.read_csv(tmp_path / "calibration.csv")) == len(cells)
+
+
+def test_the_published_results_pass_the_gate():
+    published = pd.read_csv(ROOT / "docs" / "calibration.csv")
+    page = (ROOT / "docs" / "calibration.md").read_text("utf-8")
+    found = gate.checks(published)
+    assert all(check.passed for check in found), found
+    assert all(f"| {check.name} | {check.wanted} | {check.found} |" in page for check in found)
+    assert "**failed**" not in page
+    trims, counts = published["trim"].unique(), published["rows"].unique()
+    assert set(trims) == set(TRIMS)
+    assert set(counts) == set(REPETITIONS)
+    assert len(published.groupby(["side", "scenario", "dimension"])) == len(SCENARIOS)
+    full = published[~published["method"].isin(FINITE_SAMPLE)]
+    assert (full["repetitions"] == full["rows"].map(REPETITIONS)).all()

@@ -47,6 +47,7 @@ def cells() -> list[dict[str, Any]]:
         *([{"what": "heloc"}] if os.environ.get("ELSEWISE_DATA") else []),
         {"what": "dice", "rows": 20},
         {"what": "apply", "rows": 100_000},
+        {"what": "groups", "rows": 200},
         *whole,
         *columns,
     ]

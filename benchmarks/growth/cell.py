@@ -20,6 +20,7 @@ from elsewise import transport
 from elsewise._resources import Resources, using
 from elsewise.confidence import Comparison, bootstrap_limit, clt_limit
 
+from . import groups
 from .questions import explained, frame, linear_model, outcome
 
 
@@ -166,6 +167,7 @@ CELLS: dict[str, Callable[..., dict[str, Any]]] = {
     "apply": apply,
     "heloc": heloc,
     "dice": dice,
+    "groups": groups.measure,
 }
 
 

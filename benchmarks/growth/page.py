@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from .groups import GROUPS
 from .picture import draw
 from .results import Cell, asked, exponent
 
@@ -13,9 +14,9 @@ __all__ = ["write"]
 
 INTRODUCTION = """# Performance
 
-How time and memory grow with rows, columns and directions. `make growth` measures what is missing
-and writes this page; results are kept in `docs/performance.json`. `make bench` measures the quality
-and time of whole runs on real data, see [Benchmarks](benchmarks.md).
+How time and memory grow with rows, columns and directions. `make bench` measures what is missing
+and writes this page; results are kept in `docs/performance.json`. It also measures the quality and
+time of whole runs on real data, see [Benchmarks](benchmarks.md).
 
 Times are wall times, the best of several where a run is short. Compare ratios, not seconds:
 machines differ. Ratios are gated in `tests/test_speed.py`.
@@ -174,6 +175,13 @@ def _whole(results: dict[str, Any]) -> str:
             f"HELOC, DNN, 55 rows, in-sample certificate, one core, processor time: both limits in "
             f"the loop **{_seconds(found['both'])}**, output limit alone "
             f"{_seconds(found['outputs'])}.\n"
+        )
+    for arguments, found in asked(results, "groups"):
+        lines.append(
+            f"`explain_groups`, {GROUPS} groups of {arguments['rows']} rows, one thread in each "
+            f"worker: one worker {_seconds(found['one'])}, two {_seconds(found['two'])}, "
+            f"**{found['one'] / found['two']:.2f} x** (their start, {_seconds(found['start'])}, is "
+            "not counted).\n"
         )
     dice, whole = asked(results, "dice"), asked(results, "whole", rows=10_000, dimension=23)
     if dice and whole:

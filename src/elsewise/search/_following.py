@@ -20,6 +20,8 @@ __all__ = ["Found", "Pace", "follow", "paces"]
 
 LONGEST, SHARE = 100, 4
 """A pass has at most this many iterations, and at most this many times the settings' own."""
+SHORTER = 50
+"""Iterations of a pass with many rows, at most: each of its steps is one that all rows take."""
 PATIENCE = 8
 """A pass ends when it has not brought anything for this many iterations."""
 PROGRESS = 0.01
@@ -55,6 +57,8 @@ class Pace(NamedTuple):
     """What is added at every iteration, until the bound is reached."""
     pushes: int = 0
     """Iterations at the first eta before anything else."""
+    longest: int = LONGEST
+    """Iterations at most."""
 
 
 def paces(problem: Problem, first: State, side: Side) -> tuple[Pace, ...]:
@@ -68,8 +72,10 @@ def paces(problem: Problem, first: State, side: Side) -> tuple[Pace, ...]:
     slow = Pace(-2.0 if side.sign > 0 else -6.0, 0.25)
     categories = any(unit.settings is not None for unit in first.setup.units)
     many = first.rows.codes.shape[0] >= MANY
-    if not problem.precise.smooth or (many and not categories):
+    if not problem.precise.smooth:
         return (slow,)
+    if many and not categories:
+        return (slow._replace(longest=SHORTER),)
     if categories:
         quick: tuple[Pace, ...] = (Pace(0.0, 1.0), Pace(1.0, 1.0))
     else:
@@ -94,7 +100,7 @@ def follow(
     logit, gain, reached = pace.logit, GAIN, False
     aim, ratio, idle = (1.0 - ROOM) * side.bound, 1.0, 0
     last_gap = 0.0
-    iterations = min(LONGEST, SHARE * settings.iterations)
+    iterations = min(pace.longest, SHARE * settings.iterations)
     low, high = SLOW_BETWEEN
     rise = max(pace.rise, (high - low) / (CLIMB * iterations))
     for iteration in range(iterations):
