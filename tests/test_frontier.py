@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import permutations
 from pathlib import Path
 
 import joblib
@@ -22,7 +23,7 @@ from elsewise.posing import pose
 from elsewise.search import finish, trace
 from elsewise.solver import Settings, init
 from elsewise.split import halve
-from elsewise.tradeoff import knee, knee_reason, undominated
+from elsewise.tradeoff import falling, knee, knee_reason, undominated
 
 RNG = np.random.default_rng(0)
 ROWS = pd.DataFrame(
@@ -265,6 +266,28 @@ def test_the_command_adds_it_to_the_report(
 
 
 # Points of two distances
+
+
+def test_points_that_trade_places_by_their_limits_do_not_both_stay() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        points = rng.random((5, 2))
+        limits = points + 0.3 * rng.random((5, 2))
+        kept = falling(list(map(tuple, points)), list(map(tuple, limits)))
+        good = [chain for chain in _chains(5) if _falls(points[chain]) and _falls(limits[chain])]
+        near = set(undominated(*points.T))
+        assert kept in good
+        assert len(kept) == max(len(chain) for chain in good if set(chain) <= near)
+
+
+def _chains(count: int) -> list[list[int]]:
+    """Every way to put some of so many points in order."""
+    return [list(p) for size in range(1, count + 1) for p in permutations(range(count), size)]
+
+
+def _falls(points: np.ndarray) -> bool:
+    steps = np.diff(points, axis=0)
+    return bool((steps[:, 0] > 0).all() and (steps[:, 1] < 0).all())
 
 
 def test_undominated_is_what_brute_force_finds() -> None:

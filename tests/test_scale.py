@@ -110,9 +110,9 @@ def test_chunked_kernel_is_the_unchunked(threads: int, monkeypatch: pytest.Monke
     whole, slope = transport.sliced_squared_distance_and_gradient(x, y, theta, 0.05)
     compared = Comparison.paired(transport.project(x, theta), transport.project(x**2, theta), 0.05)
     limit = clt_limit(compared)
-    for module in (transport, sys.modules["elsewise.confidence._clt"]):
-        monkeypatch.setattr(module, "PART", 700)
-    monkeypatch.setattr(transport, "FEWEST", 1)
+    for name in ("elsewise.transport._directions", "elsewise.confidence._clt"):
+        monkeypatch.setattr(sys.modules[name], "PART", 700)
+    monkeypatch.setattr("elsewise.transport._directions.FEWEST", 1)
     assert len(transport.direction_parts(theta, 300)) > 20
     with using(Resources(threads=threads, memory=None)):
         value, gradient = transport.sliced_squared_distance_and_gradient(x, y, theta, 0.05)
@@ -138,7 +138,7 @@ def test_transported_rows_do_not_depend_on_their_tile(monkeypatch: pytest.Monkey
     projected = np.sort(transport.project(x, theta))
     maps = transport.fit_monotone_maps(projected, projected * 1.3)
     whole = transport.transported(maps, x, theta)
-    monkeypatch.setattr(transport, "TILE", 64 * 66)
+    monkeypatch.setattr("elsewise.transport._monotone.TILE", 64 * 66)
     with using(Resources(threads=3, memory=None)):
         tiled = transport.transported(maps, x, theta)
     np.testing.assert_allclose(tiled, whole, rtol=0, atol=1e-13)

@@ -12,6 +12,7 @@ from benchmarks.paper.models import NETWORKS
 from benchmarks.paper.pictures import plt, save
 from benchmarks.paper.questions import ask
 from benchmarks.paper.tables import COUNTERPARTS, LABELS, chosen, spread
+from matplotlib.ticker import NullFormatter
 
 import elsewise as ew
 from elsewise.plots._style import COUNTERFACTUAL, CYCLE, FACTUAL, MARKERS, dress, legend
@@ -51,6 +52,7 @@ def overview(cells: pd.DataFrame, folder: Path) -> None:
                 **style,
             )
         ax.set_yscale("log")
+        ax.yaxis.set_minor_formatter(NullFormatter())
         dress(ax, title=f"{dataset}, {model}", x="validity", y="OT", grid="both")
     legend(axes[0, 0], loc="lower right")
     save(figure, folder / "overview.png")

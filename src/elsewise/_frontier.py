@@ -25,7 +25,7 @@ from elsewise.search import clock, trace
 from elsewise.solver import Settings, State, init
 from elsewise.split import halve
 from elsewise.targets import Share, Target
-from elsewise.tradeoff import knee, knee_reason, undominated
+from elsewise.tradeoff import falling, knee, knee_reason, undominated
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -180,10 +180,11 @@ def _traced(
     places = [
         _Place(tested, population, rows, state) for rows, state in zip(moved, ends, strict=True)
     ]
-    # Beaten by distances, then by limits: both curves fall.
     near = undominated(*zip(*(place.distances for place in places), strict=True))
     found = [places[k].point(settings.draws, cut) for k in near]
-    kept = undominated([p.inputs_limit for p in found], [p.outputs_limit for p in found])
+    kept = falling(
+        [(p.inputs, p.outputs) for p in found], [(p.inputs_limit, p.outputs_limit) for p in found]
+    )
     table = pd.DataFrame([found[k] for k in kept])
     bend = knee(table["inputs"].tolist(), table["outputs"].tolist())
     return Frontier(

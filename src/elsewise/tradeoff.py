@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-__all__ = ["knee", "knee_reason", "undominated"]
+__all__ = ["falling", "knee", "knee_reason", "undominated"]
 
 NEARLY = 0.01
 """Heights above the chord's corner that differ by less than this are counted as equal."""
@@ -30,6 +30,36 @@ def undominated(inputs: Sequence[float], outputs: Sequence[float]) -> list[int]:
             kept.append(k)
             least = outputs[k]
     return kept
+
+
+def falling(
+    points: Sequence[tuple[float, float]], limits: Sequence[tuple[float, float]]
+) -> list[int]:
+    """Indices of points that fall in both views, by growing inputs, as many as there are.
+
+    What beats others by its distances may be beaten by its limits, or trade places with another.
+
+    Parameters
+    ----------
+    points, limits
+        Pairs (inputs, outputs) of the same points: distances, and upper limits of them.
+
+    Examples
+    --------
+    >>> falling([(0.1, 0.9), (0.2, 0.5), (0.3, 0.4)], [(0.2, 1.0), (0.5, 0.6), (0.4, 0.7)])
+    [0, 1]
+    """
+    order = undominated(*zip(*points, strict=True))
+    chains: list[list[int]] = []  # the longest that ends at each point
+    for here in order:
+        inputs, outputs = limits[here]
+        before = [
+            chain
+            for chain in chains
+            if limits[chain[-1]][0] < inputs and limits[chain[-1]][1] > outputs
+        ]
+        chains.append([*max(before, key=len, default=[]), here])
+    return max(chains, key=len)
 
 
 def knee(inputs: Sequence[float], outputs: Sequence[float]) -> int:

@@ -1,0 +1,58 @@
+"""Optimal transport between populations, as sorting.
+
+With equal weights the optimal plan in one dimension pairs order statistics, so a squared distance,
+its gradient and its plan all come from one batched sort. Populations are arrays (n, d); projections
+are stored as (N, n), one contiguous row per direction: the layout that sorts fastest.
+
+Everything here is written on the array API standard and gives the same numbers in NumPy, torch and
+array-api-strict.
+"""
+
+from elsewise.transport._coupling import coupling
+from elsewise.transport._directions import (
+    DEVICE_PART,
+    PART,
+    direction_blocks,
+    direction_parts,
+    project,
+    row_tiles,
+)
+from elsewise.transport._monotone import MonotoneMaps, fit_monotone_maps, join_maps, transported
+from elsewise.transport._sorted import (
+    Ranked,
+    Reference,
+    Segments,
+    cell_weights,
+    potentials,
+    rank,
+    reference,
+    segments,
+    sliced_squared_distance,
+    sliced_squared_distance_and_gradient,
+    sorted_squared_distances,
+)
+
+__all__ = [
+    "DEVICE_PART",
+    "PART",
+    "MonotoneMaps",
+    "Ranked",
+    "Reference",
+    "Segments",
+    "cell_weights",
+    "coupling",
+    "direction_blocks",
+    "direction_parts",
+    "fit_monotone_maps",
+    "join_maps",
+    "potentials",
+    "project",
+    "rank",
+    "reference",
+    "row_tiles",
+    "segments",
+    "sliced_squared_distance",
+    "sliced_squared_distance_and_gradient",
+    "sorted_squared_distances",
+    "transported",
+]

@@ -1,0 +1,227 @@
+"""A plan as a function: piecewise linear maps, one per direction, that work on any point."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from elsewise._arrays import Array, asarray_like, locator, namespace, on_device
+from elsewise._resources import parallel
+from elsewise.transport._directions import DEVICE_PART, project, row_tiles
+
+__all__ = ["MonotoneMaps", "fit_monotone_maps", "join_maps", "transported"]
+
+TILE = 1 << 17
+"""Projections moved at once, so that they stay in the cache."""
+TIE = 1e-9
+"""Neighbouring values closer than this, relative to the largest, are ties."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MonotoneMaps:
+    """Piecewise linear maps, one per direction, as small tables of displacements.
+
+    Outside its knots a map has slope 1: it carries on with the displacement of the last knot.
+    """
+
+    knots: Array
+    """Array (N, K), non-decreasing along the last axis."""
+    displacements: Array
+    """Array (N, K): value of the map minus the knot."""
+
+    def displacement(self, points: Array) -> Array:
+        """Return map(points) - points for points (N, n)."""
+        return self.prepared()(points)
+
+    def prepared(self) -> Callable[[Array], Array]:
+        """Return `displacement` with its tables ready, to be used for many blocks of points."""
+        xp = namespace(self.knots)
+        if self.knots.shape[-1] == 1:
+            return lambda points: xp.broadcast_to(self.displacements, points.shape)
+        gaps = self.knots[:, 1:] - self.knots[:, :-1]
+        rises = self.displacements[:, 1:] - self.displacements[:, :-1]
+        open_gaps = gaps > 0
+        slopes = xp.where(open_gaps, rises / xp.where(open_gaps, gaps, xp.ones_like(gaps)), 0.0)
+        slopes = xp.concat([slopes, xp.zeros_like(slopes[:, :1])], axis=-1)
+        tables = [xp.reshape(t, (-1,)) for t in (self.knots, self.displacements, slopes)]
+        first, last = self.knots[:, :1], self.knots[:, -1:]
+        locate = locator(self.knots)
+
+        def displacement(points: Array) -> Array:
+            places = xp.reshape(locate(points), (-1,))
+            knot, start, slope = (xp.reshape(xp.take(t, places), points.shape) for t in tables)
+            return start + slope * (xp.minimum(xp.maximum(points, first), last) - knot)
+
+        return displacement
+
+    def __call__(self, points: Array) -> Array:
+        """Return map(points) for points (N, n)."""
+        return points + self.displacement(points)
+
+
+def fit_monotone_maps(
+    moving_sorted: Array, partners: Array, smoothing: float = 1.0
+) -> MonotoneMaps:
+    """Record the sorted pairing as maps that can be applied to any point.
+
+    Pairs are averaged over windows of about ``smoothing * sqrt(n)`` ranks, five windows to a
+    window's width; the first and last knots are the extreme pairs. Where knots are tied their
+    displacements are averaged, so the map is a function of the value.
+
+    Parameters
+    ----------
+    moving_sorted, partners
+        Arrays (N, n): sorted values and where each rank should go.
+    smoothing
+        Width of the window in units of sqrt(n); 0 keeps every pair as a knot.
+
+    Examples
+    --------
+    >>> x = np.sort(np.random.default_rng(0).normal(size=(1, 100)))
+    >>> maps = fit_monotone_maps(x, x + 2.0)
+    >>> bool(np.allclose(maps(np.array([[-9.0, 0.3, 9.0]])), [[-7.0, 2.3, 11.0]]))
+    True
+    """
+    xp = namespace(moving_sorted, partners)
+    n = moving_sorted.shape[-1]
+    window = smoothing * math.sqrt(n)
+    if round(window / 2) == 0:
+        ones = np.ones(n)
+        return MonotoneMaps(
+            knots=moving_sorted,
+            displacements=_average_ties(moving_sorted, partners - moving_sorted, ones),
+        )
+    size = max(1, math.ceil(window / 5))
+    low, high, counts = _windows(n, size, max(1, round((window / size - 1) / 2)))
+
+    def window_means(values: Array) -> Array:
+        running = xp.cumulative_sum(_block_sums(values, size), axis=-1, include_initial=True)
+        upper = xp.take(running, asarray_like(high, values), axis=-1)
+        sums = upper - xp.take(running, asarray_like(low, values), axis=-1)
+        means = xp.astype(sums / asarray_like(counts[1:-1], sums), values.dtype, copy=False)
+        return xp.concat([values[:, :1], means, values[:, -1:]], axis=-1)
+
+    knots = window_means(moving_sorted)
+    return MonotoneMaps(
+        knots=knots, displacements=_average_ties(knots, window_means(partners) - knots, counts)
+    )
+
+
+@lru_cache(maxsize=16)
+def _windows(n: int, size: int, reach: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """First and last end (B - 2,) of each window of blocks of n ranks, and pairs behind each knot.
+
+    Windows reach over so many blocks on either side of their own, fewer at the ends. The blocks at
+    either end have no window: the extreme pairs stand in for them.
+    """
+    count = n // size
+    ends = _head(n, size) + size * np.arange(count + 1)
+    ends[0], ends[-1] = 0, n
+    blocks = np.arange(1, count - 1)
+    reaches = np.minimum(reach, np.minimum(blocks, count - 1 - blocks))
+    low, high = blocks - reaches, blocks + reaches + 1
+    return low, high, np.concatenate([[1.0], ends[high] - ends[low], [1.0]])
+
+
+def _head(n: int, size: int) -> int:
+    """Ranks more in the first block: half of those that fill no block."""
+    return (n % size) // 2
+
+
+def _block_sums(values: Array, size: int) -> Array:
+    """Sums (N, B) of sorted values (N, n) over the blocks of `_windows`, in float64."""
+    xp = namespace(values)
+    rows, n = values.shape
+    head, count = _head(n, size), n // size
+    tail = head + count * size
+    inner = xp.reshape(values[:, head:tail], (rows, count, size))
+    sums = xp.sum(inner, axis=-1, dtype=xp.float64)
+    if tail - head < n:
+        sums[:, 0] += xp.sum(values[:, :head], axis=-1, dtype=xp.float64)
+        sums[:, -1] += xp.sum(values[:, tail:], axis=-1, dtype=xp.float64)
+    return sums
+
+
+def join_maps(parts: list[MonotoneMaps]) -> MonotoneMaps:
+    """Return the maps of all directions from those of some directions each.
+
+    Examples
+    --------
+    >>> one = MonotoneMaps(knots=np.array([[0.0, 1.0]]), displacements=np.zeros((1, 2)))
+    >>> join_maps([one, one]).knots.shape
+    (2, 2)
+    """
+    if len(parts) == 1:
+        return parts[0]
+    xp = namespace(parts[0].knots)
+    return MonotoneMaps(
+        knots=xp.concat([part.knots for part in parts]),
+        displacements=xp.concat([part.displacements for part in parts]),
+    )
+
+
+def _average_ties(values_sorted: Array, attached: Array, weights: np.ndarray) -> Array:
+    """Replace ``attached`` by its weighted mean over each run of equal values, row by row.
+
+    Rows that share a place differ in their last bits, so values closer than `TIE` are equal.
+    """
+    xp = namespace(values_sorted, attached)
+    largest = xp.maximum(xp.abs(values_sorted[:, :1]), xp.abs(values_sorted[:, -1:]))
+    tolerance = max(TIE, 16.0 * xp.finfo(values_sorted.dtype).eps) * largest
+    tied = values_sorted[:, 1:] - values_sorted[:, :-1] <= tolerance
+    if not bool(xp.any(tied)):
+        return attached
+    opens = xp.concat([xp.ones_like(tied[:, :1]), ~tied], axis=-1)
+    flat = xp.reshape(opens, (-1,))
+    runs = xp.cumulative_sum(xp.astype(flat, xp.int64)) - 1
+    starts = xp.nonzero(flat)[0]
+    total = asarray_like(np.array([flat.shape[0]]), starts)
+    ends = xp.concat([starts[1:], total])
+
+    def run_sums(values: Array) -> Array:
+        running = xp.cumulative_sum(
+            xp.reshape(values, (-1,)), dtype=xp.float64, include_initial=True
+        )
+        return xp.take(running, ends) - xp.take(running, starts)
+
+    weight = xp.broadcast_to(asarray_like(weights, attached), attached.shape)
+    means = xp.astype(run_sums(attached * weight) / run_sums(weight), attached.dtype, copy=False)
+    return xp.reshape(xp.take(means, runs), values_sorted.shape)
+
+
+def transported(maps: MonotoneMaps, points: Array, directions: Array) -> Array:
+    """Move points (n, d) by the mean of their directional displacements.
+
+    For complete orthonormal blocks this is the minimizer of mean_k (theta_k . z - t_ik)^2 over z.
+    Rows are looked at a few at a time, in threads.
+
+    Examples
+    --------
+    >>> from elsewise.transport import direction_blocks
+    >>> theta = direction_blocks(2, np.random.default_rng(0))
+    >>> x = np.random.default_rng(1).normal(size=(50, 2))
+    >>> y = x + [1.0, 2.0]
+    >>> plan = fit_monotone_maps(np.sort(project(x, theta)), np.sort(project(y, theta)))
+    >>> bool(np.allclose(transported(plan, x, theta), y))
+    True
+    """
+    xp = namespace(points, directions)
+    dimension, count = directions.shape
+    displacement = maps.prepared()
+    back = xp.matrix_transpose(directions) * (dimension / count)
+
+    def move(rows: slice) -> Array:
+        some = points[rows, :]
+        shift = displacement(project(some, directions))
+        return some + xp.matmul(xp.matrix_transpose(shift), back)
+
+    n = points.shape[0]
+    # A power of two, so that rows are cut at the same places whatever block they come in.
+    size = 1 << (max(1, (DEVICE_PART if on_device(points) else TILE) // count).bit_length() - 1)
+    if n <= size:
+        return move(slice(0, n))
+    return xp.concat(list(parallel(move, row_tiles(n, size))))
