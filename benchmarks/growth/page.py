@@ -12,6 +12,9 @@ from .results import Cell, asked, exponent
 
 __all__ = ["write"]
 
+STEEPER = 0.03
+"""By how much the exponent of the kernel may exceed that of a bare argsort."""
+
 INTRODUCTION = """# Performance
 
 How time and memory grow with rows, columns and directions. `make bench` measures what is missing
@@ -108,12 +111,17 @@ def _kernel(results: dict[str, Any]) -> str:
                 )
             )
         ours, bare = exponent(cells, "seconds_1"), exponent(cells, "argsort")
+        verdict = "reached" if ours <= bare + STEEPER else "not reached"
         exponents.append(
-            f"From 1e4 to 1e6 rows, {dtype}: n^{ours:.3f}, bare argsort n^{bare:.3f} (wanted: no "
-            f"more than {bare + 0.03:.3f})."
+            f"From 1e4 to 1e6 rows, {dtype}: n^{ours:.3f}, bare argsort n^{bare:.3f}; wanted: no "
+            f"more than {bare + STEEPER:.3f}, {verdict}."
         )
     text = "## Kernel\n\nd = 23, N = 50, one thread; POT computes the value alone.\n"
-    return "\n".join([text, _table(head, rows), *exponents, ""])
+    why = (
+        "Past the caches a step is bound by memory, not by sorting: each direction's values, order "
+        "and gradient\nare 8 MB of float64 at a million rows."
+    )
+    return "\n".join([text, _table(head, rows), *exponents, why, ""])
 
 
 def _columns(results: dict[str, Any]) -> str:

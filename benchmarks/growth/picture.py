@@ -22,7 +22,7 @@ def draw(results: dict[str, Any], device: dict[str, Any] | None, path: Path) -> 
     """Draw kernel, limits, whole runs and memory."""
     style = {"font.size": 9, "axes.spines.top": False, "axes.spines.right": False}
     with plt.rc_context(style):
-        figure, axes = plt.subplots(1, 4, figsize=(13, 3.4), layout="constrained")
+        figure, axes = plt.subplots(1, 4, figsize=(13, 4.4), layout="constrained")
         _kernel(axes[0], results, device)
         _limits(axes[1], results)
         _whole(axes[2], results, device)
@@ -38,7 +38,7 @@ def _line(ax: Axes, cells: list[Cell], name: str, label: str, color: str, **styl
     rows, values = zip(*points, strict=True)
     if max(rows) >= 100_000:
         label = f"{label}, n^{exponent(cells, name):.2f}"
-    ax.loglog(rows, values, "o-", ms=3.5, lw=1.4, color=color, label=label, **style)
+    ax.loglog(rows, values, marker="o", ms=3.5, lw=1.4, color=color, label=label, **style)
 
 
 def _finish(ax: Axes, title: str, unit: str) -> None:
@@ -46,7 +46,8 @@ def _finish(ax: Axes, title: str, unit: str) -> None:
     ax.set_xlabel("rows")
     ax.set_ylabel(unit)
     ax.grid(True, which="major", color="#e6e6e6", lw=0.6)
-    ax.legend(frameon=False, fontsize=7.5)
+    # Below the axes, where it hides nothing.
+    ax.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(0.0, -0.18))
 
 
 def _device_cells(device: dict[str, Any] | None, kind: str) -> list[Cell]:

@@ -9,9 +9,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from elsewise._arrays import Array, asarray_like, index_range, namespace, take_ranked, unsort
+from elsewise._arrays import (
+    Array,
+    asarray_like,
+    index_range,
+    namespace,
+    on_device,
+    take_ranked,
+    unsort,
+)
 from elsewise._resources import parallel
-from elsewise.transport._directions import direction_parts, project
+from elsewise.transport._directions import direction_parts, project, row_tiles
 
 __all__ = [
     "Ranked",
@@ -26,6 +34,9 @@ __all__ = [
     "sliced_squared_distance_and_gradient",
     "sorted_squared_distances",
 ]
+
+GRADIENT_ROWS = 1 << 15
+"""Rows of a gradient added to at once, so that they stay in the cache."""
 
 
 class Ranked(NamedTuple):
@@ -243,23 +254,32 @@ def sliced_squared_distance_and_gradient(
     """
     xp = namespace(x, y, directions)
 
-    def value_and_pull(part: Array) -> tuple[float, Array]:
+    def value_and_pulls(part: Array) -> tuple[float, Array, Array]:
         fixed = reference(xp.sort(project(y, part), axis=-1, stable=False), x.shape[0], trim)
-        moving, order = rank(project(x, part))
-        gap = moving - fixed.partners
+        gap, order = rank(project(x, part))
+        gap -= fixed.partners
         pull = gap * fixed.weights
-        value = float(xp.sum(pull * gap, dtype=xp.float64)) + float(xp.sum(fixed.spread))
-        rows = unsort(pull, order)
-        return value, xp.matmul(xp.matrix_transpose(rows), xp.matrix_transpose(part))
+        value = _sum_of_products(pull, gap) + float(xp.sum(fixed.spread))
+        return value, unsort(pull, order), xp.matrix_transpose(part)
 
     total, gradient = 0.0, xp.zeros_like(x)
-    for value, pull in parallel(
-        value_and_pull, direction_parts(directions, max(x.shape[0], y.shape[0]))
-    ):
+    parts = direction_parts(directions, max(x.shape[0], y.shape[0]))
+    # A few rows at a time: an array as large as the gradient would be new memory for every part.
+    tiles = row_tiles(x.shape[0], x.shape[0] if on_device(x) else GRADIENT_ROWS)
+    for value, pulls, back in parallel(value_and_pulls, parts):
         total += value
-        gradient += pull
+        for rows in tiles:
+            gradient[rows, :] += xp.matmul(xp.matrix_transpose(pulls[:, rows]), back)
     count = int(directions.shape[-1])
     return total / count, gradient * (2.0 / count)
+
+
+def _sum_of_products(a: Array, b: Array) -> float:
+    """Sum of a * b over all entries, in float64."""
+    xp = namespace(a, b)
+    if a.dtype == xp.float64:
+        return float(xp.sum(xp.vecdot(a, b)))
+    return float(xp.sum(a * b, dtype=xp.float64))
 
 
 def potentials(own_sorted: Array, other_sorted: Array, trim: float = 0.0) -> Array:
