@@ -312,7 +312,7 @@ BAD: dict[str, tuple[tuple[str, ...], str]] = {
     "negative limit": ((*EXPLAIN[:4], *FUNCTION, "--limits", "inputs=-1"), "a positive number"),
     "frozen column": ((*EXPLAIN, *FUNCTION, "--freeze", "hom"), "did you mean 'home'"),
     "all frozen": ((*EXPLAIN, *FUNCTION, "--freeze", "home,debt,income"), "may move"),
-    "schema": ((*EXPLAIN, *FUNCTION, "--schema", "bad_schema.json"), "Schema.to_json"),
+    "schema": ((*EXPLAIN, *FUNCTION, "--schema", "bad_schema.json"), "--schema: expected a file"),
     "no schema": ((*EXPLAIN, *FUNCTION, "--schema", "none.json"), "elsewise schema"),
     "background": ((*EXPLAIN, *FUNCTION, "--background", "scores.csv"), "every column"),
     "certify": ((*EXPLAIN, *FUNCTION, "--certify", "maybe"), "certify: expected"),

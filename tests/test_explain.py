@@ -63,7 +63,7 @@ def with_cell(value: float) -> pd.DataFrame:
 SCHEMA = ew.Schema.infer(ROWS)
 
 REFUSED = {
-    "empty frame": (lambda: explain(rows=ROWS[:0]), "at least 2 rows"),
+    "empty frame": (lambda: explain(rows=ROWS[:0]), "rows: expected at least 2 rows"),
     "one row": (lambda: explain(rows=ROWS[:1]), "at least 2 rows"),
     "no columns": (lambda: explain(rows=ROWS[[]]), "column"),
     "infinity": (lambda: explain(rows=with_cell(np.inf)), "b.*infinit|infinit.*b"),
@@ -551,3 +551,94 @@ def test_projections_of_the_fit_are_recorded(explanation: ew.Explanation) -> Non
     embedded = explanation.problem.embedding.embed(explanation.problem.factual)
     shift = first.anchors.displacement(project(embedded, first.directions))
     np.testing.assert_allclose(shift, 0.0, atol=1e-12)
+
+
+# --- columns --------------------------------------------------------------------------------------
+
+
+def test_columns_come_in_the_order_of_the_rows() -> None:
+    """A model may read them by place: a schema made from another order must not change that."""
+
+    def by_place(frame: pd.DataFrame) -> np.ndarray:
+        return sigmoid(frame.to_numpy() @ [1.0, 0.5, -1.0])
+
+    found = explain(by_place, schema=ew.Schema.infer(ROWS[["c", "a", "b"]]).freeze("b"))
+    assert list(found.counterfactual.columns) == ["a", "b", "c"]
+    np.testing.assert_array_equal(found.factual_outputs[:, 0], by_place(ROWS))
+    np.testing.assert_array_equal(found.outputs[:, 0], by_place(found.counterfactual))
+    pd.testing.assert_series_equal(found.counterfactual["b"], ROWS["b"], check_exact=True)
+
+
+@pytest.mark.parametrize("schema", [None, ew.Schema.infer(ROWS)])
+def test_a_background_may_hold_the_label(schema: ew.Schema | None) -> None:
+    labelled = ROWS.assign(label=1)
+    with_label, without = (
+        explain(schema=schema, background=background) for background in (labelled, ROWS)
+    )
+    pd.testing.assert_frame_equal(with_label.counterfactual, without.counterfactual)
+
+
+@pytest.mark.parametrize(
+    ("background", "received"),
+    [(ROWS[:0], "no rows"), (ROWS[["a", "b"]], "no column 'c'"), ([1.0], "list")],
+)
+def test_a_background_that_cannot_serve_is_refused(background: object, received: str) -> None:
+    for schema in (None, ew.Schema.infer(ROWS)):
+        with pytest.raises(InvalidInput, match=f"background: expected .* received {received}"):
+            explain(background=background, schema=schema)
+
+
+@pytest.mark.parametrize("argument", ["settings", "limits"])
+def test_nothing_is_taken_for_a_default(argument: str) -> None:
+    with pytest.raises(InvalidInput, match=f"{argument}: expected elsewise.{argument.title()}"):
+        explain(**{argument: {}})
+
+
+# --- units of the outputs -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bounds", [(None, 0.2), (0.4, None), (0.6, 0.3), (None, None)])
+@pytest.mark.parametrize("kind", ["slopes", "steps"])
+@pytest.mark.parametrize("unit", [2.0**-30, 2.0**-10, 2.0**20])
+def test_units_of_a_score_do_not_matter(
+    kind: str, bounds: tuple[float | None, float | None], unit: float
+) -> None:
+    """Outputs, target and limits in another unit: the same rows, to the last bit."""
+
+    def asked(unit: float) -> ew.Explanation:
+        def value(frame: pd.DataFrame) -> pd.Series:
+            raw = frame["a"] + np.tanh(frame["b"])
+            return unit * (raw if kind == "slopes" else (4.0 * raw).round() / 4.0)
+
+        inputs, outputs = bounds
+        return explain(
+            ew.models.function(value, smooth=kind == "slopes", probability=False),
+            target=ew.targets.shift(0.5 * unit),
+            limits=ew.Limits(inputs=inputs, outputs=outputs and unit * outputs),
+        )
+
+    one, other = asked(1.0), asked(unit)
+    assert one.ok
+    assert not one.counterfactual.equals(ROWS)
+    assert other.status.outcome is one.status.outcome
+    pd.testing.assert_frame_equal(other.counterfactual, one.counterfactual, check_exact=True)
+    np.testing.assert_array_equal(other.outputs, unit * one.outputs)
+    pairs = (one.certificate.outputs, other.certificate.outputs)
+    assert pairs[1].at_most == pytest.approx(unit * pairs[0].at_most, rel=1e-9)
+
+
+@pytest.mark.parametrize("odds", [-3.0, -6.0, -9.0])
+def test_rare_events_are_explained_like_common_ones(odds: float) -> None:
+    """Probabilities of one in a thousand: what the search reaches does not fall with them."""
+    rows = numbers(120)
+    model = LogisticRegression().fit(rows, rows["a"] > 0)
+    model.coef_, model.intercept_ = np.array([[0.5, 0.4, -0.3]]), np.array([odds])
+    before = model.predict_proba(rows)[:, 1]
+    wanted = ew.targets.at_most(float(np.quantile(before, 0.4)))
+    bound = 0.4 * before.std()
+    near = explain(model, rows, target=wanted, limits=ew.Limits(outputs=bound))
+    assert near.ok
+    assert near.certificate.inputs.estimate == pytest.approx(0.14, abs=0.03)
+    close = explain(model, rows, target=wanted, limits=ew.Limits(inputs=0.3))
+    assert close.ok
+    assert close.certificate.outputs.estimate / before.std() == pytest.approx(0.2, abs=0.05)

@@ -209,6 +209,7 @@ class TestMethods:
         [
             (lambda s: s.freeze("incme"), "received 'incme'. Fix: did you mean 'income'"),
             (lambda s: s["agee"], "did you mean 'age'"),
+            (lambda s: s.freeze(["age", "sex"]), "give the names one by one"),
             (lambda s: Schema(features=())["x"], "infer the schema from a frame"),
             (lambda s: s.free("day"), "column 'day': .* received dtype datetime64"),
             (lambda s: s.free("one"), "column 'one': .* received constant"),

@@ -245,6 +245,13 @@ def test_band_without_support_is_infinite_where_it_leaves_the_sample():
         band_limit(comparison, UNIT)
 
 
+def test_a_tiny_support_is_not_left_unnoticed():
+    x = 1e-8 * np.random.default_rng(0).random(size=(1, 300))
+    assert band_limit(Comparison.paired(x, x, 0.0), (0.0, 1e-8)).upper(0.95) < 1e-8
+    with pytest.raises(InvalidInput, match="support: expected every value inside it"):
+        band_limit(Comparison.paired(x, x, 0.0), (0.0, 5e-9))
+
+
 # Betting
 
 

@@ -451,7 +451,7 @@ class TestFunctions:
 
         def picky(frame):
             seen.append(len(frame))
-            if len(seen) > 1:
+            if len(seen) > 2:
                 raise RuntimeError("closed")
             return frame["a"]
 
@@ -486,6 +486,9 @@ class TestFunctions:
             (lambda f: [[1.0], [1.0, 2.0]], "expected numbers from <lambda>, received list"),
             (lambda f: None, r"received shape \(\)"),
             (lambda f: f["z"], "received KeyError: 'z'"),
+            (lambda f: f["a"] + 1j, "expected numbers from <lambda>, received .* of complex128"),
+            (lambda f: f["a"] - f["a"].mean(), "the same outputs for a row .* 16 of 16 rows"),
+            (lambda f: np.random.default_rng().random(len(f)), "the same outputs for a row"),
         ],
     )
     def test_unusable_scores(self, numbers, model, message):

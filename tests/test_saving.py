@@ -207,6 +207,20 @@ def test_another_model_is_refused(
         ew.load(folder, model=other)
 
 
+def test_tiny_units_come_back_and_refuse_another_model(tmp_path: Path) -> None:
+    tiny = ew.models.function(lambda frame: 1e-8 * frame["a"], smooth=True, probability=False)
+    other = ew.models.function(lambda frame: 1e-8 * frame["b"], smooth=True, probability=False)
+    limits = ew.Limits(outputs=2e-9)
+    saved = explain(tiny, target=ew.targets.shift(5e-9), limits=limits)
+    assert saved.ok
+    loaded = ew.load(saved.save(tmp_path / "run"), model=tiny)
+    moved = loaded.apply(FRESH)
+    assert not moved.equals(FRESH)
+    pd.testing.assert_frame_equal(moved, saved.apply(FRESH), check_exact=True)
+    with pytest.raises(SavedRunError, match="model: expected the explained model"):
+        ew.load(tmp_path / "run", model=other)
+
+
 def test_rules_are_not_forgotten_silently(tmp_path: Path) -> None:
     """Rules are functions: not saved, so the map is refused instead of breaking them."""
     schema = ew.Schema.infer(ROWS).rule(lambda frame: frame["a"] < 3.0, "a below 3")

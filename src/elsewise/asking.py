@@ -52,8 +52,8 @@ def ask(
     settings: Settings | None,
 ) -> Asked:
     """Turn what was given to `explain` or `frontier` into a question, or refuse it."""
-    settings = settings or Settings()
-    limits = limits or Limits()
+    settings = Settings() if settings is None else settings
+    limits = Limits() if limits is None else limits
     _check_kind("limits", limits, Limits, "Limits(inputs=0.2, outputs=0.1)")
     _check_kind("settings", settings, Settings, "leave it out, or pass Settings(iterations=100)")
     _check_kind("schema", schema, Schema | None, "leave it out, or start from Schema.infer")

@@ -111,7 +111,12 @@ def start(problem: Problem, motion: Motion, population: Population) -> Rows:
 
 
 def aim_at(
-    step: Step, motion: Motion, population: Population, embedded: Array, outputs: Array
+    problem: Problem,
+    motion: Motion,
+    population: Population,
+    step: Step,
+    rows: Rows,
+    embedded: Array,
 ) -> Aim:
     """Anchor and wanted output of every row, from the recorded maps."""
     anchor = transported(step.anchors, embedded, step.directions)
@@ -119,8 +124,8 @@ def aim_at(
         anchor = motion.rho * anchor + (1.0 - motion.rho) * population.embedded
     wanted = population.wanted
     if wanted is None and step.wanted is not None:
-        wanted = transported(step.wanted, outputs, step.output_directions)
-    return Aim(anchor=anchor, wanted=wanted, eta=step.eta)
+        wanted = transported(step.wanted, rows.outputs, step.output_directions)
+    return Aim(anchor=anchor, wanted=wanted, eta=step.eta, unit=problem.unit)
 
 
 class Moved(NamedTuple):
@@ -177,7 +182,7 @@ def _move(
     rows: Rows,
     embedded: Array,
 ) -> Moved:
-    aim = aim_at(step, motion, population, embedded, rows.outputs)
+    aim = aim_at(problem, motion, population, step, rows, embedded)
     if motion.gradient:
         return _descend(problem, motion, population, aim, rows, embedded)
     price = step.sparsity / embedded.shape[-1]

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from elsewise._arrays import Array, to_numpy
 from elsewise.errors import InvalidInput
 from elsewise.features import Encoder, Schema
-from elsewise.models import bind
+from elsewise.models import Outputs, bind
 from elsewise.problem import Limits, Problem
 from elsewise.targets import Share, Target, resolve
 
@@ -18,6 +19,10 @@ __all__ = ["pose"]
 
 DONOR_ROWS = 1024
 """At most this many background rows give values and donors."""
+USUAL_SPREAD = 0.2
+"""Standard deviation of the probabilities that a model gives, about."""
+LEAST_SPREAD = 0.05
+"""Probabilities that vary by less are counted as if they varied by this much."""
 
 
 def pose(
@@ -43,15 +48,15 @@ def pose(
             received=type(target).__name__,
             fix="for example elsewise.targets.constant(1.0) or sample(scores)",
         )
-    schema = Schema.infer(rows, background) if schema is None else schema
-    encoder = schema.encoder(rows)
-    if len(rows) < 2:
+    if isinstance(rows, pd.DataFrame) and len(rows) < 2:
         raise InvalidInput(
             "rows",
             expected="at least 2 rows",
             received=len(rows),
             fix="explain a population; for a single row use explanation.apply",
         )
+    schema = Schema.infer(rows, background) if schema is None else _in_order(schema, rows)
+    encoder = schema.encoder(rows)
     if not any(feature.free for feature in schema.features):
         raise InvalidInput(
             "schema",
@@ -59,7 +64,7 @@ def pose(
             received="every feature is frozen",
             fix="free one with schema.free(name)",
         )
-    donors = _drawn(rows if background is None else background, seed)
+    donors = _drawn(rows if background is None else _usable(background, schema), seed)
     # The model is asked about the donors too: their fixed values must be known.
     encoder = encoder.extend(donors)
     codes = encoder.encode(rows)
@@ -74,6 +79,7 @@ def pose(
             received=f"{target.name}, which has {target.columns}",
             fix="choose one output of the model, or give the target one value per column",
         )
+    known = outputs.place(encoder.encode(donors))
     problem = Problem(
         factual=placed,
         schema=schema,
@@ -81,12 +87,38 @@ def pose(
         outputs=outputs,
         precise=precise,
         target=target,
-        background=outputs.place(encoder.encode(donors)),
+        background=known,
         obeys=encoder.obeys if schema.rules else None,
         limits=limits,
+        unit=_unit(precise, known),
         seed=seed,
     )
     return problem, encoder
+
+
+def _in_order(schema: Schema, rows: pd.DataFrame) -> Schema:
+    """The schema with its columns in the order of the rows, in which a model may read them."""
+    if not isinstance(rows, pd.DataFrame) or set(rows.columns) != set(schema.names):
+        return schema  # which its encoder will refuse
+    return replace(schema, features=tuple(schema[name] for name in rows.columns))
+
+
+def _usable(background: pd.DataFrame, schema: Schema) -> pd.DataFrame:
+    """The background without the columns that are not explained, such as a label."""
+    if not isinstance(background, pd.DataFrame):
+        received, fix = type(background).__name__, "pass for example the training data"
+    elif lacking := [name for name in schema.names if name not in background.columns]:
+        received, fix = f"no column {lacking[0]!r}", "pass rows of the same table"
+    elif not len(background):
+        received, fix = "no rows", "leave it out, or pass for example the training data"
+    else:
+        return background[list(schema.names)]
+    raise InvalidInput(
+        "background",
+        expected="a pandas DataFrame with rows and every explained column",
+        received=received,
+        fix=fix,
+    )
 
 
 def _drawn(background: pd.DataFrame, seed: int) -> pd.DataFrame:
@@ -95,6 +127,21 @@ def _drawn(background: pd.DataFrame, seed: int) -> pd.DataFrame:
     rng = np.random.default_rng([seed, *b"background"])
     chosen = np.sort(rng.choice(size, size=min(size, DONOR_ROWS), replace=False))
     return background.iloc[chosen]
+
+
+def _unit(outputs: Outputs, background: Array) -> float:
+    """What outputs are counted in; probabilities are their own unit, unless they hardly vary.
+
+    Scores are counted in standard deviations, so that a model in cents is searched like the same
+    model in euros, and one that is spread like probabilities are, like a model of those. Defaults
+    of one in a thousand would be outweighed by every move of a row if they were not, too.
+    """
+    values = to_numpy(outputs.values(background)).astype(np.float64)
+    spread = float(np.sqrt(np.mean(np.var(values, axis=0))))
+    rounding = np.finfo(np.float64).eps * float(np.abs(values).max())
+    if not rounding < spread < np.inf:
+        return 1.0
+    return min(1.0, spread / LEAST_SPREAD) if outputs.probability else spread / USUAL_SPREAD
 
 
 def _check_rules(schema: Schema, rows: pd.DataFrame, codes: np.ndarray) -> None:

@@ -138,6 +138,8 @@ class Problem:
     """Codes (n, p) to bool (n,): which rows keep every rule; None without rules."""
     limits: Limits = field(default_factory=Limits)
     """How far each side may be."""
+    unit: float = 1.0
+    """What outputs are counted in where they are weighed against inputs."""
     seed: int = 0
     """The one source of randomness."""
 

@@ -2,9 +2,10 @@
 
 With the plans fixed, the objective falls apart into one small problem per row,
 
-    q_i(x) = (1 - eta) |phi(x) - c_i|^2 / d  +  eta |b(x) - s_i|^2 / K,
+    q_i(x) = (1 - eta) |phi(x) - c_i|^2 / d  +  eta |b(x) - s_i|^2 / K u^2,
 
-with the anchor c_i (where the input plan sends the row) and the wanted output s_i. A source
+with the anchor c_i (where the input plan sends the row), the wanted output s_i and the unit u of
+the outputs (1 for most probabilities): a model in cents moves rows as one in euros. A source
 proposes steps for all rows at once; what a row is offered depends on its own values only.
 """
 
@@ -35,8 +36,8 @@ __all__ = [
     "row_noise",
 ]
 
-STEP_LENGTHS = (1.0, 0.5, 0.25)
-LINK_FRACTIONS = (0.25, 0.5, 0.75, 1.0)
+STEP_LENGTHS = (1.0, 0.25)
+LINK_FRACTIONS = (0.5, 1.0)
 SMOOTH_OFFERS = (*STEP_LENGTHS, *LINK_FRACTIONS)
 """At most this many proposals come from a model's slope."""
 GRID = 2.0**-33
@@ -54,6 +55,13 @@ class Aim(NamedTuple):
     """Array (n, K): the output each row should have."""
     eta: float
     """Weight of the outputs, in [0, 1]."""
+    unit: float = 1.0
+    """What outputs are counted in."""
+
+    @property
+    def output_weight(self) -> float:
+        """Cost of one squared output."""
+        return self.eta / self.unit**2
 
 
 class View(NamedTuple):
@@ -72,11 +80,11 @@ def input_costs(aim: Aim, embedded: Array) -> Array:
     return (1.0 - aim.eta) / embedded.shape[-1] * squared_norms(embedded - aim.anchor)
 
 
-def output_costs(wanted: Array, eta: float, outputs: Array) -> Array:
-    """The part of q_i that the outputs bear."""
+def output_costs(wanted: Array, weight: float, outputs: Array) -> Array:
+    """The part of q_i that the outputs bear; ``weight`` is that of an `Aim`."""
     xp = namespace(outputs)
     missed = outputs - wanted
-    return eta / missed.shape[-1] * xp.sum(missed * missed, axis=-1)
+    return weight / missed.shape[-1] * xp.sum(missed * missed, axis=-1)
 
 
 def row_costs(aim: Aim, embedded: Array, outputs: Array) -> Array:
@@ -88,7 +96,7 @@ def row_costs(aim: Aim, embedded: Array, outputs: Array) -> Array:
     >>> row_costs(aim, np.ones((1, 2)), np.zeros((1, 1)))
     array([1.])
     """
-    return input_costs(aim, embedded) + output_costs(aim.wanted, aim.eta, outputs)
+    return input_costs(aim, embedded) + output_costs(aim.wanted, aim.output_weight, outputs)
 
 
 def half_gradient(aim: Aim, view: View) -> Array:
@@ -100,7 +108,7 @@ def half_gradient(aim: Aim, view: View) -> Array:
         slope = missed * view.gradient[:, 0, :]
     else:
         slope = xp.matmul(missed[:, None, :], view.gradient)[:, 0, :]
-    return (1.0 - aim.eta) / d * (view.embedded - aim.anchor) + aim.eta / k * slope
+    return (1.0 - aim.eta) / d * (view.embedded - aim.anchor) + aim.output_weight / k * slope
 
 
 def descent_step(aim: Aim, view: View, tau: float) -> Array:
@@ -114,13 +122,13 @@ def descent_step(aim: Aim, view: View, tau: float) -> Array:
 def gauss_newton_steps(aim: Aim, view: View, damping: float) -> list[Array]:
     """Minimize q_i with the model linearized, and shorter versions of that step.
 
-    Solves ((1 - eta)/d I + eta/K G'G + damping I) step = -half gradient by Woodbury's identity:
-    only a K x K system a row.
+    Solves ((1 - eta)/d I + eta/(K u^2) G'G + damping I) step = -half gradient by Woodbury's
+    identity: only a K x K system a row.
     """
     xp = namespace(view.embedded)
     d, k = view.embedded.shape[-1], view.outputs.shape[-1]
     ridge = (1.0 - aim.eta) / d + damping
-    weight = aim.eta / k
+    weight = aim.output_weight / k
     right = -half_gradient(aim, view)
     slope = view.gradient
     if k == 1:

@@ -28,7 +28,7 @@ from elsewise.errors import InvalidInput, SavedRunError
 from elsewise.explanation import Explanation, Status
 from elsewise.features import Encoder, pack_index, unpack_index
 from elsewise.maps import Map, Motion, Rows, Step
-from elsewise.models import Outputs, bind
+from elsewise.models import Outputs, bind, same_outputs
 from elsewise.problem import Limits, Problem
 from elsewise.search import Outcome
 from elsewise.solver import Fixed, Iteration, Settings
@@ -166,6 +166,7 @@ def _content(explanation: Explanation) -> dict[str, Any]:
         "index": pack_index(explanation.index),
         "target": problem.target.to_dict(),
         "limits": dataclasses.asdict(problem.limits),
+        "unit": problem.unit,
         "seed": problem.seed,
         "settings": {
             **{
@@ -266,6 +267,7 @@ def _rebuild(record: dict[str, Any], arrays: dict[str, np.ndarray], model: Any) 
             background=factual,
             obeys=_refuse_rules if record["rules"] else None,
             limits=Limits(**limits),
+            unit=record.get("unit", 1.0),  # runs saved before it was there
             seed=record["seed"],
         ),
         model=model,
@@ -342,7 +344,7 @@ def _check_fingerprint(outputs: Outputs, arrays: dict[str, np.ndarray], saved: s
     probe = arrays["factual"][:FINGERPRINT_ROWS]
     now = to_numpy(outputs.values(outputs.place(probe)))
     then = arrays["factual_outputs"][:FINGERPRINT_ROWS]
-    if now.shape != then.shape or not np.allclose(now, then, rtol=1e-4, atol=1e-6):
+    if not same_outputs(now, then, rtol=1e-4, atol=1e-6):
         raise SavedRunError(
             f"model: expected the explained model ({saved}), received {outputs.description}, whose "
             "outputs on the saved rows differ. Fix: pass the model the run was made with."

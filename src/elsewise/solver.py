@@ -273,7 +273,7 @@ def _step(problem: Problem, state: State) -> State:
     xp = namespace(rows.codes)
     level = problem.limits.side_level
     gap_inputs = _gap(problem.limits.inputs, state.inputs, level)
-    gap_outputs = _gap(problem.limits.outputs, state.outputs, level)
+    gap_outputs = _gap(problem.limits.outputs, state.outputs, level) / problem.unit
     eta, balance = state.balance.choose(gap_inputs, gap_outputs)
     iteration = state.record.iteration + 1
     anchors = state.input_look.plan

@@ -236,7 +236,7 @@ def apply(
     table = _without(read_table(rows), drop)
     explanation = load(run, model=_loaded(model, output, quiet))
     place = write_table(explanation.apply(table), out)
-    _say(f"{len(table):,} rows moved: {place}", quiet)
+    _say(f"{len(table):,} rows written: {place}", quiet)
 
 
 @app.command()

@@ -246,7 +246,7 @@ def make_schema(
     else:
         try:
             schema = Schema.from_json(path.read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError) as error:
+        except (OSError, UnicodeDecodeError, InvalidInput) as error:
             raise InvalidInput(
                 "--schema",
                 expected="a file that `elsewise schema` wrote",

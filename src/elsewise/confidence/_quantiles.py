@@ -219,7 +219,8 @@ def _between(values_sorted: np.ndarray, ends: tuple[np.ndarray, np.ndarray]) -> 
     low, high = ends
     first, last = values_sorted[:, :1], values_sorted[:, -1:]
     # Outputs may pass an end by their rounding, those in single precision too.
-    slack = 1e-6 * (1.0 + np.maximum(np.abs(first), np.abs(last)))
+    known = (np.where(np.isfinite(end), end, 0.0) for end in (low, high, first, last))
+    slack = 1e-6 * np.max([np.abs(end) for end in known], axis=0)
     if np.any(first < low - slack) or np.any(last > high + slack):
         raise InvalidInput(
             "support",

@@ -76,12 +76,10 @@ class Schema:
             if feature.name == name:
                 return feature
         near = get_close_matches(str(name), [str(known) for known in self.names], 1, 0.0)
-        raise InvalidInput(
-            "name",
-            expected="a column of the schema",
-            received=repr(name),
-            fix=f"did you mean {near[0]!r}" if near else "infer the schema from a frame",
-        )
+        fix = f"did you mean {near[0]!r}" if near else "infer the schema from a frame"
+        if isinstance(name, list):
+            fix = "give the names one by one, as in freeze('a', 'b') or freeze(*names)"
+        raise InvalidInput("name", expected="a column of the schema", received=repr(name), fix=fix)
 
     def freeze(self, *names: Hashable) -> Schema:
         """Return the schema in which the named columns never move.

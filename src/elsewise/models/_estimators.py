@@ -120,7 +120,9 @@ def bind_estimator(
         face = _estimator_face(fitted, method, own)
         linear = linear_form(_unwrap(fitted), method)
     evaluate = FrameModel(name=face.name, score=face.score, encoder=encoder, repeats=linear is None)
-    width = evaluate(probe).shape[1]
+    first = evaluate(probe)
+    evaluate.check_row_by_row(probe, first)
+    width = first.shape[1]
     evaluate = replace(evaluate, width=width)
     keep, what = _choose(face.classes, width, output)
     outputs = FrameOutputs(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from elsewise.models._outputs import PROBES, Outputs, model_raised, scores
+from elsewise.models._outputs import PROBES, Outputs, model_raised, same_outputs, scores, unusable
 
 if TYPE_CHECKING:
     from elsewise.features import Encoder
@@ -79,6 +79,22 @@ class FrameModel:
             raise model_raised(self.name, error) from error
         return scores(raw, len(codes), self.name, self.width)
 
+    def check_row_by_row(self, codes: np.ndarray, outputs: np.ndarray) -> None:
+        """Refuse a model that says something else of rows (n, p) when they come in another batch.
+
+        Single rows may differ: some models break ties by the last bits of their arithmetic.
+        """
+        some = slice(1, None, 2)
+        again, first = self(codes[some][::-1])[::-1], outputs[some]
+        slack = 1e-3 * np.abs(first) + 1e-4 * np.abs(outputs).max(initial=0.0)
+        differ = (np.abs(again - first) > slack).any(axis=1)
+        if differ.sum() > 0.5 * differ.size:
+            raise unusable(
+                self.name,
+                "the same outputs for a row whenever it is asked about",
+                f"others for {differ.sum()} of {differ.size} rows when asked again in a new batch",
+            )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrameOutputs:
@@ -116,7 +132,7 @@ class FrameOutputs:
         few = probe[:PROBES]
         if self.twin is None or not np.isfinite(few).all():
             return self
-        same = np.allclose(self.twin.values(few), self.values(few), rtol=1e-4, atol=1e-6)
+        same = same_outputs(self.twin.values(few), self.values(few), rtol=1e-4, atol=1e-6)
         return self.twin if same else self
 
     def values(self, codes: np.ndarray) -> np.ndarray:

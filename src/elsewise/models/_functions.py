@@ -97,6 +97,7 @@ def bind_function(
     name = getattr(model.values, "__name__", type(model.values).__name__)
     evaluate = FrameModel(name=name, score=model.values, encoder=encoder)
     first = evaluate(probe)
+    evaluate.check_row_by_row(probe, first)
     evaluate = replace(evaluate, width=first.shape[1])
     keep = select_by_position(output, first.shape[1])
     kept = first[:, keep]

@@ -21,6 +21,7 @@ __all__ = [
     "movable_columns",
     "probe_rows",
     "reject_output",
+    "same_outputs",
     "scores",
     "select_by_position",
     "unusable",
@@ -71,6 +72,30 @@ class Outputs(Protocol):
         """Return outputs (n, K) and d output / d codes (n, K, p), zero where a code cannot move."""
 
 
+def same_outputs(now: np.ndarray, then: np.ndarray, *, rtol: float, atol: float) -> bool:
+    """Tell whether outputs (n, K) are the same up to rounding, whatever their units.
+
+    Parameters
+    ----------
+    rtol
+        Error allowed, relative to each output.
+    atol
+        Error allowed as well, relative to the largest output.
+
+    Examples
+    --------
+    >>> small = np.array([[1e-9], [2e-9]])
+    >>> same_outputs(small, 1.00001 * small, rtol=1e-4, atol=1e-6)
+    True
+    >>> same_outputs(small, 2 * small, rtol=1e-4, atol=1e-6)
+    False
+    """
+    if now.shape != then.shape:
+        return False
+    largest = float(np.abs(then).max(initial=0.0))
+    return bool(np.allclose(now, then, rtol=rtol, atol=atol * largest))
+
+
 def scores(raw: object, rows: int, name: str, columns: int | None = None) -> np.ndarray:
     """Return what a model gave back as float64 (rows, K), or say why it cannot be used.
 
@@ -96,7 +121,7 @@ def scores(raw: object, rows: int, name: str, columns: int | None = None) -> np.
     try:
         array = to_numpy(raw)
         if array.dtype.kind not in "biuf":
-            if any(isinstance(value, str) for value in array.flat):
+            if array.dtype.kind == "c" or any(isinstance(value, str) for value in array.flat):
                 raise TypeError
             array = array.astype(np.float64)
     except (TypeError, ValueError) as error:

@@ -18,6 +18,7 @@ from elsewise.models._outputs import (
     check_shape,
     model_raised,
     movable_columns,
+    same_outputs,
     select_by_position,
     unusable,
 )
@@ -179,7 +180,7 @@ class TorchOutputs:
         few = probe[:PROBES]
         try:
             twin = replace(self, module=copy.deepcopy(self.module).double(), dtype=torch.float64)
-            same = np.allclose(twin.values(few), self.values(few), rtol=1e-3, atol=1e-4)
+            same = same_outputs(twin.values(few), self.values(few), rtol=1e-3, atol=1e-4)
         except (ModelError, RuntimeError, TypeError):
             return self
         return twin if same else self

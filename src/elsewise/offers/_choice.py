@@ -8,7 +8,7 @@ import numpy as np
 
 from elsewise._arrays import Array, asarray_like, device_of, namespace, take_ranked
 from elsewise.offers._offers import Now, Offers, changed_cells, differs
-from elsewise.proposals import Aim, input_costs, output_costs, row_costs
+from elsewise.proposals import input_costs, output_costs, row_costs
 
 if TYPE_CHECKING:
     from elsewise.problem import Problem
@@ -141,7 +141,7 @@ def _several(
 def _priced(now: Now, row: Array, codes: Array) -> Array:
     """Input costs (S,) of the rows ``row``, int (S,), were they at ``codes`` (S, p)."""
     xp = namespace(codes)
-    own = Aim(xp.take(now.aim.anchor, row, axis=0), now.aim.wanted, now.aim.eta)
+    own = now.aim._replace(anchor=xp.take(now.aim.anchor, row, axis=0))
     inputs = input_costs(own, now.embedding.embed(codes))
     if now.price == 0:
         return inputs
@@ -174,5 +174,5 @@ def _evaluated(
         outputs = problem.precise.values(codes)
     elif bool(xp.any(worth)):
         outputs[worth, ...] = problem.precise.values(codes[worth, ...])
-    total = inputs + output_costs(wanted, now.aim.eta, outputs)
+    total = inputs + output_costs(wanted, now.aim.output_weight, outputs)
     return _Tried(xp.where(worth, total, xp.full_like(total, np.inf)), outputs)

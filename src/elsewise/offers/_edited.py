@@ -106,7 +106,7 @@ def _best_donors(edits: Edits, embedding: Embedding, aim: Aim) -> Array:
     d, k = aim.anchor.shape[-1], aim.wanted.shape[-1]
     inputs = cross_squares(aim.anchor, embedding.embed(edits.donors))
     outputs = cross_squares(aim.wanted, edits.donor_outputs)
-    costs = (1.0 - aim.eta) / d * inputs + aim.eta / k * outputs
+    costs = (1.0 - aim.eta) / d * inputs + aim.output_weight / k * outputs
     return xp.argmin(costs, axis=-1)
 
 

@@ -70,7 +70,7 @@ def steps_in_turn(problem: Problem, now: Now, outputs: Array, steps: list[Array]
         else:
             tried = xp.zeros_like(outputs)
             tried[worth, ...] = problem.precise.values(moved[worth, ...])
-        total = inputs + output_costs(now.aim.wanted, now.aim.eta, tried)
+        total = inputs + output_costs(now.aim.wanted, now.aim.output_weight, tried)
         better = worth & (total < costs)
         codes = xp.where(better[:, None], moved, codes)
         outputs = xp.where(better[:, None], tried, outputs)

@@ -41,7 +41,7 @@ class Now(NamedTuple):
             self.population.block(rows),
             self.codes[rows, ...],
             self.embedded[rows, ...],
-            Aim(aim.anchor[rows, ...], aim.wanted[rows, ...], aim.eta),
+            aim._replace(anchor=aim.anchor[rows, ...], wanted=aim.wanted[rows, ...]),
             self.price,
         )
 

@@ -66,8 +66,8 @@ def paces(problem: Problem, first: State, side: Side) -> tuple[Pace, ...]:
 
     Along slopes a few rows get stuck in flat parts near where they start, so they are pushed first
     and then relax; many climb slowly. Without slopes rows do not find back from where they were
-    pushed, so they climb slowly too. With slopes and categories both happen, so they climb quickly,
-    from two heights. A bound on the inputs is approached slowly from far below as well.
+    pushed, so they climb slowly too. With slopes and categories both happen, so they climb quickly
+    once and are pushed once. A bound on the inputs is approached slowly from far below as well.
     """
     slow = Pace(-2.0 if side.sign > 0 else -6.0, 0.25)
     categories = any(unit.settings is not None for unit in first.setup.units)
@@ -77,7 +77,7 @@ def paces(problem: Problem, first: State, side: Side) -> tuple[Pace, ...]:
     if many and not categories:
         return (slow._replace(longest=SHORTER),)
     if categories:
-        quick: tuple[Pace, ...] = (Pace(0.0, 1.0), Pace(1.0, 1.0))
+        quick: tuple[Pace, ...] = (Pace(0.0, 1.0), Pace(3.0, 1.0, pushes=4))
     else:
         quick = (Pace(3.0, 1.0, pushes=8),)
     return quick if side.sign > 0 else (*quick, slow)

@@ -8,8 +8,6 @@ from collections.abc import Callable, Generator
 from dataclasses import replace
 from typing import TypeVar
 
-import numpy as np
-
 from elsewise.problem import Problem
 from elsewise.solver import Fixed, Settings, State, run
 
@@ -21,8 +19,6 @@ Late = Callable[[], bool]
 
 LOGIT_SPAN = 9.0
 """Eta is searched between logistic(-9) and logistic(9)."""
-USUAL_SPREAD = 0.2
-"""Standard deviation of the probabilities that a model gives, about."""
 
 
 def clock(seconds: float | None, stop: Callable[[], bool] | None) -> Late:
@@ -42,15 +38,15 @@ def finish(search: Generator[State, None, T]) -> tuple[T, list[State]]:
 
 
 def at_logit(problem: Problem, state: State, logit: float) -> State:
-    """The state with eta = logistic(logit + shift) from now on."""
-    eta = 1.0 / (1.0 + math.exp(-logit - _shift(problem, state)))
+    """The state with eta = logistic(logit) from now on."""
+    eta = 1.0 / (1.0 + math.exp(-logit))
     return replace(state, balance=Fixed(eta=eta))
 
 
-def logit_of(problem: Problem, state: State) -> float:
+def logit_of(state: State) -> float:
     """The logit at which `rest` would go on with a state's eta."""
     eta = min(max(state.record.eta, 1e-15), 1.0 - 1e-15)
-    logit = math.log(eta / (1.0 - eta)) - _shift(problem, state)
+    logit = math.log(eta / (1.0 - eta))
     return min(max(logit, -LOGIT_SPAN), LOGIT_SPAN)
 
 
@@ -63,15 +59,3 @@ def rest(
     for state in run(problem, at_logit(problem, start, logit), few, late):
         yield state
     return state
-
-
-def _shift(problem: Problem, state: State) -> float:
-    """What the units of the outputs add to a logit of eta; probabilities are their own unit.
-
-    Scores are counted in standard deviations, so that a model in cents is searched like the same
-    model in euros, and one that is spread like probabilities are, like a model of those.
-    """
-    if problem.outputs.probability:
-        return 0.0
-    spread = float(np.sqrt(np.mean(np.var(state.setup.background_outputs, axis=0))))
-    return -2.0 * math.log(spread / USUAL_SPREAD) if spread > 0 else 0.0

@@ -35,7 +35,7 @@ def shortened(
     sides = [side for side in bounded_sides(problem, settings) if side is not None]
     if solution.outcome is not Outcome.CERTIFIED or chosen.setup.sparsity > 0:
         return solution
-    logit = logit_of(problem, chosen)
+    logit = logit_of(chosen)
     state = yield from kick(problem, settings, init(problem, settings), late, KICK)
     for more in MORE:
         wanted = logit + more * (sides[0].sign if len(sides) == 1 else 0.0)

@@ -27,7 +27,7 @@ def sparser(
 
     Where a price breaks a limit, more weight on the outputs may make up for it.
     """
-    logit = logit_of(problem, state)
+    logit = logit_of(state)
     price = FIRST_PRICE
     while price <= LAST_PRICE:
         priced = replace(state, setup=replace(state.setup, sparsity=price))
