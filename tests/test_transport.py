@@ -19,6 +19,7 @@ from elsewise._arrays import to_numpy
 from elsewise.transport import (
     MonotoneMaps,
     Ranked,
+    _ranking,
     coupling,
     direction_blocks,
     fit_monotone_maps,
@@ -464,3 +465,33 @@ def test_results_stay_in_the_library_and_precision_of_the_input(name: str) -> No
     for tensor in tensors:
         assert isinstance(tensor, torch.Tensor)
         assert tensor.dtype == torch.float32
+
+
+CLOSE = 1e9 + np.arange(3.0)[:, None] + 1e-6 * np.random.default_rng(0).normal(size=(3, 40_000))
+MANY = {
+    "normal": np.random.default_rng(0).normal(size=(3, 200_000)),
+    "ties": np.random.default_rng(0).integers(-50, 50, size=(3, 40_000)).astype(float),
+    "one value": np.zeros((2, 40_000)),
+    "both zeros": np.copysign(0.0, np.random.default_rng(0).normal(size=(2, 40_000))),
+    "heavy tails": np.random.default_rng(0).standard_cauchy(size=(3, 40_000)) ** 3,
+    "nearly equal": CLOSE,
+    "few nearly equal": np.where(np.arange(40_000) < 20, CLOSE, np.arange(40_000.0)),
+}
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("name", MANY)
+def test_many_values_are_ranked_as_by_argsort(name: str, dtype: type) -> None:
+    values = MANY[name].astype(dtype)
+    found = rank(values)
+    np.testing.assert_array_equal(found.sorted, np.sort(values, axis=-1))
+    np.testing.assert_array_equal(np.take_along_axis(values, found.order, -1), found.sorted)
+    np.testing.assert_array_equal(
+        np.sort(found.order), np.broadcast_to(np.arange(values.shape[1]), values.shape)
+    )
+
+
+def test_packing_gives_up_where_values_are_too_close() -> None:
+    assert _ranking._packed(MANY["normal"]) is not None
+    assert _ranking._packed(MANY["nearly equal"]) is None
+    assert _ranking._packed(np.arange(5)) is None

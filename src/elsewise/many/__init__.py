@@ -191,7 +191,7 @@ def explain_many(
     >>> found
     <Explanations: 2 tasks, 1 as asked for, 1 failed>
     >>> found.failures["one"].error
-    'InvalidInput: frame: expected at least 2 rows, received 1. Fix: ...'
+    'InvalidInput: rows: expected at least 2 rows, received 1. Fix: ...'
     """
     return run_tasks(list(tasks), ("name",), jobs, progress)
 

@@ -18,13 +18,12 @@ from elsewise.transport._directions import (
     row_tiles,
 )
 from elsewise.transport._monotone import MonotoneMaps, fit_monotone_maps, join_maps, transported
+from elsewise.transport._ranking import Ranked, rank
 from elsewise.transport._sorted import (
-    Ranked,
     Reference,
     Segments,
     cell_weights,
     potentials,
-    rank,
     reference,
     segments,
     sliced_squared_distance,

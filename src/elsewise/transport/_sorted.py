@@ -15,19 +15,17 @@ from elsewise._arrays import (
     index_range,
     namespace,
     on_device,
-    take_ranked,
     unsort,
 )
 from elsewise._resources import parallel
 from elsewise.transport._directions import direction_parts, project, row_tiles
+from elsewise.transport._ranking import rank
 
 __all__ = [
-    "Ranked",
     "Reference",
     "Segments",
     "cell_weights",
     "potentials",
-    "rank",
     "reference",
     "segments",
     "sliced_squared_distance",
@@ -37,33 +35,6 @@ __all__ = [
 
 GRADIENT_ROWS = 1 << 15
 """Rows of a gradient added to at once, so that they stay in the cache."""
-
-
-class Ranked(NamedTuple):
-    """Projections with their sort: done once, used by distances, plans and limits alike."""
-
-    sorted: Array
-    """Array (N, n), ascending along the last axis."""
-    order: Array
-    """int Array (N, n): the row at each rank."""
-
-    @property
-    def rows(self) -> Array:
-        """The projections (N, n) in row order."""
-        return unsort(self.sorted, self.order)
-
-
-def rank(projections: Array) -> Ranked:
-    """Sort projections (N, n), keeping which row is at which rank.
-
-    Examples
-    --------
-    >>> rank(np.array([[3.0, 1.0, 2.0]])).order
-    array([[1, 2, 0]])
-    """
-    xp = namespace(projections)
-    order = xp.argsort(projections, axis=-1, stable=False)
-    return Ranked(take_ranked(projections, order), order)
 
 
 class Segments(NamedTuple):
