@@ -64,7 +64,9 @@ def _packed(projections: np.ndarray) -> Ranked | None:
         return None
     bits = np.ascontiguousarray(projections).view(integer)
     # In the order of the values: what is negative has all bits but its sign turned round.
-    keys = bits ^ ((bits >> (8 * integer.itemsize - 1)) & np.iinfo(integer).max)
+    keys = bits >> (8 * integer.itemsize - 1)
+    keys &= np.iinfo(integer).max
+    keys ^= bits
     room = (n - 1).bit_length()
     if integer.itemsize == 4:
         keys, room = keys.astype(np.int64) << 32, 32
