@@ -40,12 +40,12 @@ MOST, FAR = 0.5, 0.4
 """The largest change of the logit at one iteration then, and per unit of log(limit / aim)."""
 HURRY = 1.0
 """Rise of the logit per iteration below and above the range where it matters."""
-MANY = 2000
-"""From so many rows on none is pushed: they relax slowly, and few flat parts hold many."""
 SLOW_BETWEEN = (-2.0, 2.0)
 """That range."""
 CLIMB = 0.4
 """The largest share of a pass spent in it before the bound is reached."""
+MANY = 2000
+"""From so many rows on none is pushed: they relax slowly, and few flat parts hold many."""
 
 
 class Pace(NamedTuple):
@@ -106,7 +106,7 @@ def follow(
     for iteration in range(iterations):
         if late():
             break
-        state = step(problem, at_logit(problem, state, logit))
+        state = step(problem, at_logit(state, logit))
         yield state
         if iteration < pace.pushes:
             continue

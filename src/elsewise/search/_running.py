@@ -37,7 +37,7 @@ def finish(search: Generator[State, None, T]) -> tuple[T, list[State]]:
             return end.value, states
 
 
-def at_logit(problem: Problem, state: State, logit: float) -> State:
+def at_logit(state: State, logit: float) -> State:
     """The state with eta = logistic(logit) from now on."""
     eta = 1.0 / (1.0 + math.exp(-logit))
     return replace(state, balance=Fixed(eta=eta))
@@ -56,6 +56,6 @@ def rest(
     """Run from a state at one eta, until rows rest; returns where that ends."""
     few = replace(settings, iterations=min(iterations, settings.iterations))
     state = start
-    for state in run(problem, at_logit(problem, start, logit), few, late):
+    for state in run(problem, at_logit(start, logit), few, late):
         yield state
     return state
