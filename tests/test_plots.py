@@ -213,6 +213,28 @@ def test_convergence_draws_limits_bounds_and_eta(explanation: ew.Explanation) ->
     np.testing.assert_array_equal(below.lines[0].get_ydata(), history["eta"].to_numpy()[1:])
 
 
+def test_convergence_draws_the_distance_of_a_side_without_a_bound() -> None:
+    found = explained(outputs=0.2)
+    drawn = lines(plots.convergence(found))
+    np.testing.assert_array_equal(drawn["inputs, distance"], found.history["inputs"])
+    assert "inputs, upper limit" not in drawn
+    assert not np.isnan(drawn["outputs, upper limit"]).any()
+
+
+def test_the_interval_is_found_again_whatever_the_unit_of_the_outputs() -> None:
+    from elsewise.plots._search import _intervals
+
+    rows = pd.DataFrame(np.random.default_rng(0).normal(size=(80, 2)), columns=["a", "b"])
+    found = ew.explain(
+        ew.models.function(lambda f: 1000.0 * f["a"], smooth=True),
+        rows,
+        target=ew.targets.shift(500.0),
+        limits=ew.Limits(inputs=0.6, outputs=300.0),
+    )
+    assert found.problem.unit > 100
+    assert _intervals(found)[0].size > 5
+
+
 def test_the_interval_of_eta_narrows_around_it(explanation: ew.Explanation) -> None:
     from elsewise.plots._search import _intervals
 

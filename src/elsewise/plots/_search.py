@@ -21,8 +21,8 @@ __all__ = ["convergence"]
 def convergence(explanation: Explanation, ax: Axes | None = None) -> Axes:
     """Draw both upper limits over the iterations, their bounds, and eta underneath.
 
-    Where both limits were given, the interval that eta was chosen from is shaded; it is a function
-    of the limits and is worked out again from them.
+    Of a side without a bound it is the distance. Where both limits were given, the interval that
+    eta was chosen from is shaded; it is a function of the limits and is worked out again from them.
 
     Parameters
     ----------
@@ -34,12 +34,13 @@ def convergence(explanation: Explanation, ax: Axes | None = None) -> Axes:
     ax = canvas(ax, 6.0, 4.2)
     history, limits = explanation.history, explanation.problem.limits
     steps = history.index.to_numpy()
-    what = "distance" if limits.method == "exact" else "upper limit"
     for side, bound, colour in (
         ("inputs", limits.inputs, INPUTS),
         ("outputs", limits.outputs, OUTPUTS),
     ):
-        values = history[f"{side}_limit"].to_numpy()
+        values, what = history[f"{side}_limit"].to_numpy(), "upper limit"
+        if limits.method == "exact" or np.isnan(values).all():  # no limit of a side without a bound
+            values, what = history[side].to_numpy(), "distance"
         ax.plot(steps, values, color=colour, linewidth=1.8, label=f"{side}, {what}")
         if bound is not None:
             ax.axhline(
@@ -75,7 +76,8 @@ def _intervals(explanation: Explanation) -> tuple[np.ndarray, np.ndarray]:
         for before, after in pairwise(history):
             ends.append((balance.lower, balance.upper))
             eta, balance = balance.choose(
-                limits.inputs - before.inputs_limit, limits.outputs - before.outputs_limit
+                limits.inputs - before.inputs_limit,
+                (limits.outputs - before.outputs_limit) / explanation.problem.unit,
             )
             if eta != after.eta:
                 ends.pop()
