@@ -197,6 +197,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--sizes", type=float, nargs="*", default=[1e4, 1e5, 1e6, 1e7])
     parser.add_argument("--share-sizes", type=float, nargs="*", default=[2e4, 1e6])
+    parser.add_argument("--wide-sizes", type=float, nargs="*", default=[1e6, 1e7])
     parser.add_argument("--widths", type=int, nargs="*", default=[128, 512])
     arguments = parser.parse_args()
     clock = Clock(arguments.device)
@@ -208,6 +209,7 @@ def main() -> None:
         f"numpy {np.__version__}",
         "kernel": {},
         "whole": {},
+        "wide": {},
         "shares": {},
     }
     explained(model, frame(1000, dtype=np.float32))
@@ -224,6 +226,8 @@ def main() -> None:
         model = ew.models.torch_model(network(width=width), device=arguments.device)
         for rows in arguments.share_sizes:
             note("shares", f"{rows:.0f} {width}", shares(clock, int(rows), model))
+        for rows in arguments.wide_sizes:
+            note("wide", f"{rows:.0f} {width}", whole(clock, int(rows), model))
 
 
 if __name__ == "__main__":
