@@ -242,8 +242,8 @@ def _device(device: dict[str, Any]) -> str:
         "What a step of the loop is spent on, as shares of its time. Wanted: less than 25 %",
         "outside sort, projection and model. With a million rows in the loop a model of 512 hidden",
         "units comes near it; one of 128 does not, because passes over the rows (moving them,",
-        "making them legal, comparing costs) take as long as the model. At 20,000 rows, the default",
-        "`fit_rows`, a step takes 10 to 15 ms whatever the model: the device waits for Python.",
+        "making them legal, comparing costs) take as long as the model. At 20,000 rows, the",
+        "default `fit_rows`, a step takes 10 to 15 ms whatever the model: the device waits for Python.",
         "",
     ]
     head = ("n", "hidden", "a step", "sort", "projection", "model", "all else")
