@@ -243,7 +243,8 @@ def _device(device: dict[str, Any]) -> str:
         "outside sort, projection and model. With a million rows in the loop a model of 512 hidden",
         "units comes near it; one of 128 does not, because passes over the rows (moving them,",
         "making them legal, comparing costs) take as long as the model. At 20,000 rows, the",
-        "default `fit_rows`, a step takes 10 to 15 ms whatever the model: the device waits for Python.",
+        "default `fit_rows`, a step takes 10 to 15 ms whatever the model: the device waits for",
+        "Python.",
         "",
     ]
     head = ("n", "hidden", "a step", "sort", "projection", "model", "all else")
