@@ -209,8 +209,31 @@ def test_convergence_draws_limits_bounds_and_eta(explanation: ew.Explanation) ->
     np.testing.assert_array_equal(drawn["outputs, upper limit"], history["outputs_limit"])
     assert set(drawn["inputs, bound"]) == {0.5}
     assert set(drawn["outputs, bound"]) == {0.12}
-    (below,) = ax.child_axes
+    _, below = ax.figure.axes
     np.testing.assert_array_equal(below.lines[0].get_ydata(), history["eta"].to_numpy()[1:])
+    assert_labels_inside(ax.figure)
+
+
+def test_convergence_fits_where_it_is_drawn(explanation: ew.Explanation) -> None:
+    figure, axes = plt.subplots(1, 2, layout="constrained")
+    plots.convergence(explanation, axes[1])
+    assert_labels_inside(figure)
+    free = plt.figure().add_axes((0.2, 0.4, 0.7, 0.5))
+    (below,) = plots.convergence(explanation, free).child_axes
+    assert below.lines[0].get_ydata().size == len(explanation.history) - 1
+
+
+def assert_labels_inside(figure: plt.Figure) -> None:
+    """No label is cut off at the edge of a figure."""
+    figure.canvas.draw()
+    for ax in figure.axes:
+        for label in (ax.xaxis.label, ax.yaxis.label, ax.title):
+            if label.get_text():
+                box = label.get_window_extent()
+                assert figure.bbox.x0 <= box.x0, label
+                assert figure.bbox.y0 <= box.y0, label
+                assert box.x1 <= figure.bbox.x1, label
+                assert box.y1 <= figure.bbox.y1, label
 
 
 def test_convergence_draws_the_distance_of_a_side_without_a_bound() -> None:

@@ -32,6 +32,7 @@ def convergence(explanation: Explanation, ax: Axes | None = None) -> Axes:
         Where to draw; a new figure by default.
     """
     ax = canvas(ax, 6.0, 4.2)
+    below = _room_below(ax)
     history, limits = explanation.history, explanation.problem.limits
     steps = history.index.to_numpy()
     for side, bound, colour in (
@@ -51,7 +52,6 @@ def convergence(explanation: Explanation, ax: Axes | None = None) -> Axes:
     ax.tick_params(labelbottom=False)
     legend(ax, ncols=2)
     dress(ax, title="The search", y="distance")
-    below = ax.inset_axes((0.0, -0.36, 1.0, 0.28), sharex=ax)
     low, high = _intervals(explanation)
     below.fill_between(
         steps[: low.size], low, high, color=FACTUAL, alpha=0.2, linewidth=0, label="interval"
@@ -61,6 +61,16 @@ def convergence(explanation: Explanation, ax: Axes | None = None) -> Axes:
     below.set_yticks([0, 1])
     dress(below, x="iteration", y="eta")
     return ax
+
+
+def _room_below(ax: Axes) -> Axes:
+    """Give up some of the axes' own place, so that a layout sees both; else hang under them."""
+    place = ax.get_subplotspec()
+    if place is None:
+        return ax.inset_axes((0.0, -0.36, 1.0, 0.28), sharex=ax)
+    rows = place.subgridspec(2, 1, height_ratios=(3, 1))
+    ax.set_subplotspec(rows[0])
+    return ax.figure.add_subplot(rows[1], sharex=ax)
 
 
 def _intervals(explanation: Explanation) -> tuple[np.ndarray, np.ndarray]:
