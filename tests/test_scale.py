@@ -22,7 +22,7 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, Stan
 
 import elsewise as ew
 from elsewise import plans, search, transport
-from elsewise._arrays import locator
+from elsewise._arrays import at_places, locator
 from elsewise._resources import Resources, block_rows, current, parallel, parse_memory, using
 from elsewise.confidence import Comparison, clt_limit
 from elsewise.errors import InvalidInput
@@ -188,15 +188,15 @@ def test_locator_is_a_search(shape: str) -> None:
     if shape == "constant":
         knots = np.ones((7, 40))
     points = np.concatenate([rng.normal(size=(7, 50)), knots, knots - 1e-12], axis=1)
-    expected = np.stack(
-        [
-            np.clip(np.searchsorted(knots[k], points[k], side="right") - 1, 0, 38) + 40 * k
-            for k in range(7)
-        ]
-    )
-    np.testing.assert_array_equal(locator(knots)(points), expected)
+    expected = np.stack([np.searchsorted(knots[k], points[k], side="right") for k in range(7)])
+    table = rng.normal(size=(7, 41))
+    found = locator(knots)(points)
+    np.testing.assert_array_equal(found, expected + 41 * np.arange(7)[:, None])
+    values = np.take_along_axis(table, expected, axis=1)
+    np.testing.assert_array_equal(at_places(table, found), values)
     tensors = locator(torch.asarray(knots))(torch.asarray(points))
     np.testing.assert_array_equal(tensors.numpy(), expected)
+    np.testing.assert_array_equal(at_places(torch.asarray(table), tensors).numpy(), values)
 
 
 def test_input_distance_is_the_comparisons() -> None:

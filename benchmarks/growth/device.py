@@ -25,6 +25,7 @@ import elsewise as ew
 from elsewise import _explain, asking, maps, solver, transport
 from elsewise.models._torch import TorchOutputs
 from elsewise.posing import pose
+from elsewise.transport import _ranking
 
 from .questions import BOUND, DIMENSION, TARGET, explained, frame, network
 
@@ -175,7 +176,7 @@ def shares(clock: Clock, rows: int, model: Any, steps: int = 6) -> dict[str, Any
 PLACES = {
     "kinds": (
         (namespace, "sort", "sort"),
-        (namespace, "argsort", "sort"),
+        (_ranking, "sort_with_order", "sort"),
         (namespace, "matmul", "projection"),
         (TorchOutputs, "values", "model"),
         (TorchOutputs, "values_and_gradient", "model"),

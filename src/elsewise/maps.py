@@ -210,7 +210,7 @@ def _descend(
     codes = _legal_step(problem, population, rows.codes, downhill)
     moved = Rows(codes, problem.precise.values(codes))
     before = row_costs(aim, embedded, rows.outputs)
-    after = row_costs(aim, problem.embedding.embed(codes), moved.outputs)
+    after = row_costs(aim, population.embed(problem.embedding, codes), moved.outputs)
     return Moved(moved, before[:0], xp.stack([before, after]))
 
 
@@ -248,8 +248,10 @@ def _stepped(problem: Problem, codes: Array, steps: list[Array]) -> Array:
 
 def _legal_step(problem: Problem, population: Population, codes: Array, step: Array) -> Array:
     """Codes (n, p) moved by a step (n, d) and made legal."""
+    xp = namespace(codes)
     moved = _stepped(problem, codes, [step])[0, ...]
-    return legal_rows(problem.embedding, population, moved)
+    # A step that is not a number is none.
+    return legal_rows(problem.embedding, population, xp.where(xp.isnan(moved), codes, moved))
 
 
 def replay(problem: Problem, recorded: Map, codes: Array) -> Iterator[Rows]:
@@ -262,7 +264,7 @@ def _replay(problem: Problem, recorded: Map, population: Population) -> Iterator
     rows = start(problem, motion, population)
     yield rows
     for step in recorded.steps:
-        embedded = problem.embedding.embed(rows.codes)
+        embedded = population.embed(problem.embedding, rows.codes)
         rows = move(problem, motion, population, step, rows, embedded).rows
         yield rows
 

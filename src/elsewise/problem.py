@@ -173,7 +173,13 @@ class Population:
     pinned: Array
     """Boolean array (n,): rows that stay: already as wanted, or breaking a rule or range."""
     free: Array
-    """Boolean array (n, p): cells that can move, in rows that do not stay."""
+    """Boolean array (n, p): cells that can move; in rows that stay, none."""
+    complete: bool
+    """Whether no cell is missing; then none ever is, as rows move."""
+
+    def embed(self, embedding: Embedding, codes: Array) -> Array:
+        """Return phi(codes), (n, d), of these rows, wherever they have moved."""
+        return embedding.embed_present(codes) if self.complete else embedding.embed(codes)
 
     def block(self, rows: slice) -> Population:
         """Some of the rows, one after the other."""
@@ -185,6 +191,7 @@ class Population:
             wanted=None if self.wanted is None else self.wanted[rows, ...],
             pinned=self.pinned[rows],
             free=self.free[rows, ...],
+            complete=self.complete,
         )
 
     def take(self, index: Array) -> Population:
@@ -198,6 +205,7 @@ class Population:
             wanted=None if self.wanted is None else xp.take(self.wanted, index, axis=0),
             pinned=xp.take(self.pinned, index, axis=0),
             free=xp.take(self.free, index, axis=0),
+            complete=self.complete,
         )
 
 
@@ -213,11 +221,11 @@ def populate(problem: Problem, codes: Array) -> Population:
     """Look at rows before they move."""
     xp = namespace(codes)
     outputs = problem.precise.values(codes)
-    legal = problem.schema.legal(codes, broken=broken_rows(problem, codes))
-    wanted, pinned = None, legal.broken
+    wanted, pinned = None, broken_rows(problem, codes)
     if isinstance(problem.target, Derived | Constant):
         wanted = problem.target.of(outputs)
         pinned = pinned | xp.all(wanted == outputs, axis=-1)
+    legal = problem.schema.legal(codes, broken=pinned)
     return Population(
         codes=codes,
         embedded=problem.embedding.embed(codes),
@@ -225,5 +233,6 @@ def populate(problem: Problem, codes: Array) -> Population:
         legal=legal,
         wanted=wanted,
         pinned=pinned,
-        free=legal.free & ~pinned[:, None],
+        free=legal.free,
+        complete=not bool(xp.any(xp.isnan(codes))),
     )

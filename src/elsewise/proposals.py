@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from elsewise._arrays import Array, device_of, namespace, squared_norms, to_numpy
+from elsewise._arrays import Array, device_of, multiply_add, namespace, row_products, to_numpy
 
 if TYPE_CHECKING:
     from elsewise.problem import Problem
@@ -77,7 +77,8 @@ class View(NamedTuple):
 
 def input_costs(aim: Aim, embedded: Array) -> Array:
     """The part of q_i that the inputs bear, up to a constant; leading axes broadcast."""
-    return (1.0 - aim.eta) / embedded.shape[-1] * squared_norms(embedded - aim.anchor)
+    away = embedded - aim.anchor
+    return (1.0 - aim.eta) / embedded.shape[-1] * row_products(away, away)
 
 
 def output_costs(wanted: Array, weight: float, outputs: Array) -> Array:
@@ -129,13 +130,16 @@ def gauss_newton_steps(aim: Aim, view: View, damping: float) -> list[Array]:
     d, k = view.embedded.shape[-1], view.outputs.shape[-1]
     ridge = (1.0 - aim.eta) / d + damping
     weight = aim.output_weight / k
-    right = -half_gradient(aim, view)
     slope = view.gradient
     if k == 1:
-        g = slope[:, 0, :]
-        along = xp.sum(g * right, axis=-1) / (ridge + weight * xp.sum(g * g, axis=-1))
-        step = (right - weight * along[:, None] * g) / ridge
+        # The same with all of it multiplied out: a step along the slope and one to the anchor.
+        pull = (1.0 - aim.eta) / d
+        g, away, missed = slope[:, 0, :], view.embedded - aim.anchor, view.outputs - aim.wanted
+        steepness, sideways = row_products(g, g), row_products(g, away)
+        along = (pull * sideways - ridge * missed[:, 0]) / (ridge + weight * steepness)
+        step = multiply_add(away * (-pull / ridge), g, (weight / ridge * along)[:, None])
     else:
+        right = -half_gradient(aim, view)
         gram = xp.matmul(slope, xp.matrix_transpose(slope))
         identity = xp.eye(k, dtype=gram.dtype, device=device_of(gram))
         across = xp.matmul(slope, right[:, :, None])
@@ -153,12 +157,12 @@ def link_steps(aim: Aim, view: View) -> list[Array]:
     probability = xp.clip(view.outputs[:, 0], LINK_MARGIN, 1.0 - LINK_MARGIN)
     goal = xp.clip(aim.wanted[:, 0], LINK_MARGIN, 1.0 - LINK_MARGIN)
     variance = probability * (1.0 - probability)
-    slope = view.gradient[:, 0, :] / variance[:, None]
-    steepness = xp.sum(slope * slope, axis=-1)
+    slope = view.gradient[:, 0, :]
+    steepness = row_products(slope, slope)
     gap = xp.log(goal / (1.0 - goal)) - xp.log(probability / (1.0 - probability))
-    length = xp.where(steepness > 0, gap / xp.where(steepness > 0, steepness, 1.0), 0.0)
-    full = length[:, None] * slope
-    return [fraction * full for fraction in LINK_FRACTIONS]
+    # The logit's slope is the probability's over the variance.
+    length = variance * xp.where(steepness > 0, gap / xp.where(steepness > 0, steepness, 1.0), 0.0)
+    return [(fraction * length)[:, None] * slope for fraction in LINK_FRACTIONS]
 
 
 def cross_squares(rows: Array, others: Array) -> Array:

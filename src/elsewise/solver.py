@@ -192,6 +192,8 @@ class State:
     """One iterate, with everything known about it."""
 
     rows: Rows
+    embedded: Array
+    """Array (n, d): the rows' embedding."""
     record: Iteration
     directions: Array
     """Array (d, N): directions of the plans at this iterate; the step here was not made on them."""
@@ -247,7 +249,7 @@ def _init(problem: Problem, settings: Settings) -> State:
     )
     rows = start(problem, settings.motion, population)
     made = _Made(0, 0.0, math.nan, math.inf)
-    embedded = problem.embedding.embed(rows.codes)
+    embedded = population.embed(problem.embedding, rows.codes)
     luck = Luck.none(len(moving))
     return _measured(problem, setup, rows, embedded, settings.balance, luck, None, made)
 
@@ -289,14 +291,14 @@ def _step(problem: Problem, state: State) -> State:
         sparsity=setup.sparsity,
     )
     # Lines 8 and 9.
-    embedded = problem.embedding.embed(rows.codes)
-    moved = move(problem, settings.motion, setup.population, recorded, rows, embedded)
-    after = problem.embedding.embed(moved.rows.codes)
+    population, embedded = setup.population, state.embedded
+    moved = move(problem, settings.motion, population, recorded, rows, embedded)
+    after = population.embed(problem.embedding, moved.rows.codes)
     made = _Made(
         iteration=iteration,
         eta=eta,
         objective=float(xp.mean(moved.costs[1, ...])),
-        change=math.sqrt(float(xp.mean(xp.sum((after - embedded) ** 2, axis=-1)))),
+        change=float(xp.linalg.vector_norm(after - embedded)) / math.sqrt(after.shape[0]),
     )
     luck = state.luck
     if recorded.edits is not None:
@@ -371,6 +373,7 @@ def _measured(
     )
     return State(
         rows=rows,
+        embedded=embedded,
         record=record,
         directions=directions,
         input_look=inputs,

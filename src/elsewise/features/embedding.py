@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from elsewise._arrays import Array, asarray_like, namespace, to_numpy
+from elsewise._arrays import Array, asarray_like, multiply_add, namespace, to_numpy
 from elsewise.features._feature import Feature, Kind
 
 __all__ = ["Embedding"]
@@ -76,12 +76,28 @@ class Embedding:
         """
         xp = namespace(codes)
         if self.plain:
-            numbers = codes - self.center
-            numbers *= self.factor
+            numbers = self.embed_present(codes)
             numbers[xp.isnan(numbers)] = 0.0
             return numbers
-        present = xp.where(xp.isnan(codes), self.missing, codes)
-        cells = xp.take(present, self.source, axis=1)
+        return self.embed_present(xp.where(xp.isnan(codes), self.missing, codes))
+
+    def embed_present(self, codes: Array) -> Array:
+        """Return phi(codes), (n, d), for codes (n, p) none of which is missing.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from elsewise.features import Schema
+        >>> schema = Schema.infer(pd.DataFrame({"age": [20.5, 30.5], "sex": ["f", "m"]}))
+        >>> schema.embedding().embed_present(np.array([[30.5, 0.0]])).round(3)
+        array([[0.707, 0.707, 0.   ]])
+        """
+        if self.plain:
+            numbers = codes - self.center
+            numbers *= self.factor
+            return numbers
+        xp = namespace(codes)
+        cells = xp.take(codes, self.source, axis=1)
         m = self.center.shape[0]
         linear = (cells[:, :m] - self.center) * self.factor[:m]
         height = self.factor[m:]
@@ -119,12 +135,12 @@ class Embedding:
         array([[1.914, 1.   ]])
         """
         if self.plain:
-            return codes + step * self.reach
+            return multiply_add(codes, step, self.reach)
         xp = namespace(codes, step)
         # One more dimension, always 0, is the place of the columns that do not move.
         still = asarray_like(np.zeros((step.shape[0], 1)), step)
         steps = xp.take(xp.concat([step, still], axis=1), self.place, axis=1)
-        return codes + steps * self.reach
+        return multiply_add(codes, steps, self.reach)
 
     def columns(self, index: np.ndarray) -> tuple[Embedding, np.ndarray]:
         """Return the embedding of some columns, int (M,), which may repeat, and their dimensions.

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from elsewise._arrays import Array, asarray_like, device_of, namespace
+from elsewise._arrays import Array, asarray_like, clamped, device_of, namespace
 from elsewise.errors import InvalidInput
 from elsewise.features._feature import Feature, Kind
 
@@ -81,9 +81,11 @@ class Legal:
         >>> legal.inside(np.array([[7.2]]))
         array([[3.]])
         """
+        inside = clamped(codes, self.lower, self.upper)
+        if not self.rounds:
+            return inside
         xp = namespace(codes)
-        inside = xp.minimum(xp.maximum(codes, self.lower), self.upper)
-        return xp.where(self.integer, xp.round(inside), inside) if self.rounds else inside
+        return xp.where(self.integer, xp.round(inside), inside)
 
     def _allowed(self, codes: Array) -> Array:
         """Return, bool (n, p), the codes that a restricted category may be moved to."""

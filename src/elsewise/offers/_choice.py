@@ -142,7 +142,7 @@ def _priced(now: Now, row: Array, codes: Array) -> Array:
     """Input costs (S,) of the rows ``row``, int (S,), were they at ``codes`` (S, p)."""
     xp = namespace(codes)
     own = now.aim._replace(anchor=xp.take(now.aim.anchor, row, axis=0))
-    inputs = input_costs(own, now.embedding.embed(codes))
+    inputs = input_costs(own, now.population.embed(now.embedding, codes))
     if now.price == 0:
         return inputs
     factual = xp.take(now.population.codes, row, axis=0)

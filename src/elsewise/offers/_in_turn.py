@@ -44,18 +44,11 @@ def steps_in_turn(problem: Problem, now: Now, outputs: Array, steps: list[Array]
     """
     xp = namespace(now.codes)
     n = now.codes.shape[0]
-    tiles = row_tiles(n, n if on_device(now.codes) else TILE_ROWS)
-    blocks = [now.block(rows) for rows in tiles]
+    offered = _offered if on_device(now.codes) else _offered_by_tiles
     before = row_costs(now.aim, now.embedded, outputs)
     codes, costs = now.codes, before
     for step in steps:
-        made = list(
-            parallel(
-                lambda part: _offered(*part),
-                [(block, step[rows, :]) for block, rows in zip(blocks, tiles, strict=True)],
-            )
-        )
-        moved, inputs = (xp.concat(parts) for parts in zip(*made, strict=True))
+        moved, inputs = offered(now, step)
         # Output costs are never negative: what the inputs alone make too dear is not evaluated.
         worth = inputs < costs
         if problem.obeys is not None and bool(xp.any(worth)):
@@ -79,9 +72,18 @@ def steps_in_turn(problem: Problem, now: Now, outputs: Array, steps: list[Array]
     return Choice(codes, outputs, xp.stack([before, costs]), nothing)
 
 
+def _offered_by_tiles(now: Now, step: Array) -> tuple[Array, Array]:
+    """The same, a few rows at a time, in threads."""
+    xp = namespace(now.codes)
+    tiles = row_tiles(now.codes.shape[0], TILE_ROWS)
+    made = parallel(lambda rows: _offered(now.block(rows), step[rows, :]), tiles)
+    moved, inputs = (xp.concat(parts) for parts in zip(*made, strict=True))
+    return moved, inputs
+
+
 def _offered(now: Now, step: Array) -> tuple[Array, Array]:
     """Rows (n, p) moved by a step (n, d) and made legal, and what their inputs cost (n,)."""
-    embedding = now.embedding
+    embedding, population = now.embedding, now.population
     moved = embedding.push(now.codes, on_grid(step))
-    legal = legal_rows(embedding, now.population, moved)
-    return legal, input_costs(now.aim, embedding.embed(legal))
+    legal = legal_rows(embedding, population, moved)
+    return legal, input_costs(now.aim, population.embed(embedding, legal))

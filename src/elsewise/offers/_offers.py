@@ -89,7 +89,8 @@ def stepped_rows(moved: Array, now: Now) -> Offers:
     xp = namespace(moved)
     legal = legal_rows(now.embedding, now.population, moved)
     count, n, p = legal.shape
-    places = xp.reshape(now.embedding.embed(xp.reshape(legal, (-1, p))), (count, n, -1))
+    embedded = now.population.embed(now.embedding, xp.reshape(legal, (-1, p)))
+    places = xp.reshape(embedded, (count, n, -1))
     inputs = input_costs(now.aim, places)
     if now.price > 0:
         inputs = inputs + now.price * changed_cells(legal, now.population.codes)
@@ -123,7 +124,8 @@ def legal_rows(
 ) -> Array:
     """Make rows (..., n, p) legal, or cells (n, M) that lie in ``columns``, int (M,).
 
-    Pinned rows stay, and a number that is back where it was is that number, bit for bit.
+    Pinned rows stay: their boxes are points. In double precision, a number that is back where it
+    was is that number, bit for bit.
     """
     xp = namespace(moved)
     legal, factual, reach = population.legal, population.codes, embedding.reach
@@ -133,12 +135,14 @@ def legal_rows(
         reach = xp.take(reach, places, axis=0)
     elif not legal.restricted:
         inside = legal.inside(moved)
+        if xp.finfo(moved.dtype).eps > NEAR:
+            return inside  # single precision has no digits for what is so near
         # A missing number is not away from anything: the factual cell is kept.
         moves = (xp.abs(inside - factual) > NEAR * reach) & population.free
         return xp.where(moves, inside, factual)
     inside = legal.legalize(moved)
     back = xp.abs(inside - factual) <= NEAR * reach
-    return xp.where(back | population.pinned[:, None], factual, inside)
+    return xp.where(back, factual, inside)
 
 
 def differs(codes: Array, others: Array) -> Array:

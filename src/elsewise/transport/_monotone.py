@@ -9,7 +9,15 @@ from functools import lru_cache
 
 import numpy as np
 
-from elsewise._arrays import Array, asarray_like, locator, namespace, on_device
+from elsewise._arrays import (
+    Array,
+    asarray_like,
+    at_places,
+    locator,
+    multiply_add,
+    namespace,
+    on_device,
+)
 from elsewise._resources import parallel
 from elsewise.transport._directions import DEVICE_PART, project, row_tiles
 
@@ -40,21 +48,22 @@ class MonotoneMaps:
     def prepared(self) -> Callable[[Array], Array]:
         """Return `displacement` with its tables ready, to be used for many blocks of points."""
         xp = namespace(self.knots)
-        if self.knots.shape[-1] == 1:
-            return lambda points: xp.broadcast_to(self.displacements, points.shape)
         gaps = self.knots[:, 1:] - self.knots[:, :-1]
         rises = self.displacements[:, 1:] - self.displacements[:, :-1]
         open_gaps = gaps > 0
         slopes = xp.where(open_gaps, rises / xp.where(open_gaps, gaps, xp.ones_like(gaps)), 0.0)
-        slopes = xp.concat([slopes, xp.zeros_like(slopes[:, :1])], axis=-1)
-        tables = [xp.reshape(t, (-1,)) for t in (self.knots, self.displacements, slopes)]
-        first, last = self.knots[:, :1], self.knots[:, -1:]
+        # What lies before all knots is at the first place, what lies after k of them at place k.
+        knots, starts = (
+            xp.concat([table[:, :1], table], axis=-1) for table in (self.knots, self.displacements)
+        )
+        flat = xp.zeros_like(starts[:, :1])
+        slopes = xp.concat([flat, slopes, flat], axis=-1)
         locate = locator(self.knots)
 
         def displacement(points: Array) -> Array:
-            places = xp.reshape(locate(points), (-1,))
-            knot, start, slope = (xp.reshape(xp.take(t, places), points.shape) for t in tables)
-            return start + slope * (xp.minimum(xp.maximum(points, first), last) - knot)
+            places = locate(points)
+            along = points - at_places(knots, places)
+            return multiply_add(at_places(starts, places), at_places(slopes, places), along)
 
         return displacement
 
@@ -133,17 +142,20 @@ def _head(n: int, size: int) -> int:
 
 
 def _block_sums(values: Array, size: int) -> Array:
-    """Sums (N, B) of sorted values (N, n) over the blocks of `_windows`, in float64."""
+    """Sums (N, B) of sorted values (N, n) over the blocks of `_windows`, as float64.
+
+    A block is short: it is summed in the precision of the values.
+    """
     xp = namespace(values)
     rows, n = values.shape
     head, count = _head(n, size), n // size
     tail = head + count * size
     inner = xp.reshape(values[:, head:tail], (rows, count, size))
-    sums = xp.sum(inner, axis=-1, dtype=xp.float64)
+    sums = xp.sum(inner, axis=-1)
     if tail - head < n:
-        sums[:, 0] += xp.sum(values[:, :head], axis=-1, dtype=xp.float64)
-        sums[:, -1] += xp.sum(values[:, tail:], axis=-1, dtype=xp.float64)
-    return sums
+        sums[:, 0] += xp.sum(values[:, :head], axis=-1)
+        sums[:, -1] += xp.sum(values[:, tail:], axis=-1)
+    return xp.astype(sums, xp.float64, copy=False)
 
 
 def join_maps(parts: list[MonotoneMaps]) -> MonotoneMaps:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from elsewise._arrays import Array, namespace, take_ranked, unsort
+from elsewise._arrays import Array, sort_with_order, take_ranked, unsort
 
 __all__ = ["Ranked", "rank"]
 
@@ -51,9 +51,7 @@ def rank(projections: Array) -> Ranked:
         found = _packed(projections)
         if found is not None:
             return found
-    xp = namespace(projections)
-    order = xp.argsort(projections, axis=-1, stable=False)
-    return Ranked(take_ranked(projections, order), order)
+    return Ranked(*sort_with_order(projections))
 
 
 def _packed(projections: np.ndarray) -> Ranked | None:

@@ -12,6 +12,7 @@ import numpy as np
 from elsewise._arrays import (
     Array,
     asarray_like,
+    double_sums,
     index_range,
     namespace,
     on_device,
@@ -174,7 +175,9 @@ def sorted_squared_distances(moving_sorted: Array, fixed: Reference) -> Array:
     if gap.dtype == xp.float64:
         return xp.matmul(gap * gap, fixed.weights) + fixed.spread
     # Sums over many rows need more digits than the rows themselves.
-    return xp.sum(gap * gap * fixed.weights, axis=-1, dtype=xp.float64) + fixed.spread
+    squares = gap * gap
+    squares *= fixed.weights
+    return double_sums(squares) + fixed.spread
 
 
 def sliced_squared_distance(x: Array, y: Array, directions: Array, trim: float = 0.0) -> float:
@@ -250,7 +253,7 @@ def _sum_of_products(a: Array, b: Array) -> float:
     xp = namespace(a, b)
     if a.dtype == xp.float64:
         return float(xp.sum(xp.vecdot(a, b)))
-    return float(xp.sum(a * b, dtype=xp.float64))
+    return float(xp.sum(double_sums(a * b)))
 
 
 def potentials(own_sorted: Array, other_sorted: Array, trim: float = 0.0) -> Array:
