@@ -32,6 +32,7 @@ __all__ = [
     "multiply_add",
     "namespace",
     "on_device",
+    "put_rows",
     "row_products",
     "sort_with_order",
     "take_ranked",
@@ -95,7 +96,8 @@ def asarray_like(array: Array, reference: Array) -> Array:
     if compat.is_torch_array(reference):
         # From device to device never through the host.
         moved = values if compat.is_torch_array(values) else xp.asarray(to_numpy(values), copy=True)
-        moved = moved.to(device)
+        # To an accelerator without waiting for what it is doing.
+        moved = moved.to(device, non_blocking=device.type != "cpu")
     else:
         moved = xp.asarray(to_numpy(values), device=device, copy=True)
     if xp.isdtype(moved.dtype, "real floating") and xp.isdtype(reference.dtype, "real floating"):
@@ -306,6 +308,19 @@ def take_rows(array: Array, index: np.ndarray) -> Array:
            [1.]])
     """
     return namespace(array).take(array, asarray_like(index, array), axis=0)
+
+
+def put_rows(array: Array, index: Array, rows: Array) -> None:
+    """Write rows (m, ...) into a NumPy or torch array (n, ...) at an index, int (m,).
+
+    Examples
+    --------
+    >>> array = np.zeros(3)
+    >>> put_rows(array, np.array([2, 0]), np.array([1.0, 2.0]))
+    >>> array
+    array([2., 0., 1.])
+    """
+    array[index] = rows
 
 
 def take_ranked(rows: Array, order: Array) -> Array:

@@ -60,8 +60,8 @@ class _Part(NamedTuple):
     """What some of the directions say."""
 
     directions: int
-    squares: float
-    """Sum of the squared distances."""
+    squares: Array
+    """Sum of the squared distances: a number, left on its device until it is needed."""
     influence: Array
     """Array (n,): mean influence of each row on the squared distance; 0 if no limit is needed."""
     plan: MonotoneMaps
@@ -94,12 +94,12 @@ def look_at_inputs(
             moving = xp.sort(moving, axis=-1, stable=False)
             fixed = xp.sort(fixed, axis=-1, stable=False)
             side = reference(fixed, moving.shape[-1], limits.trim)
-            squares = float(xp.sum(sorted_squared_distances(moving, side)))
+            squares = xp.sum(sorted_squared_distances(moving, side))
         return _Part(count, squares, rows, _recorded(moving, fixed, recording, embedded))
 
     parts = list(parallel(look, direction_parts(directions, embedded.shape[0])))
     total = sum(part.directions for part in parts)
-    distance = math.sqrt(sum(part.squares for part in parts) / total)
+    distance = math.sqrt(sum(float(part.squares) for part in parts) / total)
     limit: UpperLimit | None = None
     if limited:
         rows: Array = 0.0

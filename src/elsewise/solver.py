@@ -259,8 +259,9 @@ class _Made(NamedTuple):
 
     iteration: int
     eta: float
-    objective: float
-    change: float
+    objective: Array
+    change: Array
+    """Numbers, left on their device until they are needed."""
 
 
 def step(problem: Problem, state: State) -> State:
@@ -297,8 +298,8 @@ def _step(problem: Problem, state: State) -> State:
     made = _Made(
         iteration=iteration,
         eta=eta,
-        objective=float(xp.mean(moved.costs[1, ...])),
-        change=float(xp.linalg.vector_norm(after - embedded)) / math.sqrt(after.shape[0]),
+        objective=xp.mean(moved.costs[1, ...]),
+        change=xp.linalg.vector_norm(after - embedded) / math.sqrt(after.shape[0]),
     )
     luck = state.luck
     if recorded.edits is not None:
@@ -368,8 +369,8 @@ def _measured(
         inputs_limit=math.nan if inputs.limit is None else inputs.limit.upper(level),
         outputs=outputs.distance,
         outputs_limit=math.nan if outputs.limit is None else outputs.limit.upper(level),
-        objective=made.objective,
-        change=made.change,
+        objective=float(made.objective),
+        change=float(made.change),
     )
     return State(
         rows=rows,

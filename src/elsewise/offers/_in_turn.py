@@ -7,13 +7,13 @@ best offer so far, which after the first step are few.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from elsewise._arrays import Array, asarray_like, namespace, on_device
+from elsewise._arrays import Array, asarray_like, namespace, on_device, put_rows
 from elsewise._resources import parallel
 from elsewise.offers._choice import Choice
 from elsewise.offers._offers import Now, legal_rows
-from elsewise.proposals import input_costs, on_grid, output_costs, row_costs
+from elsewise.proposals import Aim, input_costs, on_grid, output_costs, row_costs
 from elsewise.transport import row_tiles
 
 if TYPE_CHECKING:
@@ -43,33 +43,62 @@ def steps_in_turn(problem: Problem, now: Now, outputs: Array, steps: list[Array]
         Array (n, K): the model's outputs on the rows as they are.
     """
     xp = namespace(now.codes)
-    n = now.codes.shape[0]
     offered = _offered if on_device(now.codes) else _offered_by_tiles
     before = row_costs(now.aim, now.embedded, outputs)
-    codes, costs = now.codes, before
+    here = _Here(*(xp.asarray(part, copy=True) for part in (now.codes, outputs, before)))
     for step in steps:
         moved, inputs = offered(now, step)
         # Output costs are never negative: what the inputs alone make too dear is not evaluated.
-        worth = inputs < costs
+        worth = inputs < here.costs
         if problem.obeys is not None and bool(xp.any(worth)):
             keeps = xp.zeros_like(worth)
             keeps[worth] = asarray_like(problem.obeys(moved[worth, ...]), worth)
             worth = keeps
-        asked = int(xp.count_nonzero(worth))
-        if asked == 0:
-            continue
-        if asked > MOST * n:
-            tried = problem.precise.values(moved)
-        else:
-            tried = xp.zeros_like(outputs)
-            tried[worth, ...] = problem.precise.values(moved[worth, ...])
-        total = inputs + output_costs(now.aim.wanted, now.aim.output_weight, tried)
-        better = worth & (total < costs)
-        codes = xp.where(better[:, None], moved, codes)
-        outputs = xp.where(better[:, None], tried, outputs)
-        costs = xp.where(better, total, costs)
-    nothing = xp.zeros_like(costs[: len(steps)])
-    return Choice(codes, outputs, xp.stack([before, costs]), nothing)
+        (index,) = xp.nonzero(worth)
+        if index.shape[0] > MOST * worth.shape[0]:
+            here = here.or_cheaper(now.aim, worth, moved, inputs, problem.precise.values(moved))
+        elif index.shape[0] > 0:
+            some = here.take(index)
+            moved, inputs = xp.take(moved, index, axis=0), xp.take(inputs, index, axis=0)
+            aim = now.aim._replace(wanted=xp.take(now.aim.wanted, index, axis=0))
+            values = problem.precise.values(moved)
+            here.put(index, some.or_cheaper(aim, True, moved, inputs, values))
+    nothing = xp.zeros_like(before[: len(steps)])
+    return Choice(here.codes, here.outputs, xp.stack([before, here.costs]), nothing)
+
+
+class _Here(NamedTuple):
+    """Where rows are by now."""
+
+    codes: Array
+    """Array (n, p)."""
+    outputs: Array
+    """Array (n, K)."""
+    costs: Array
+    """Array (n,)."""
+
+    def or_cheaper(
+        self, aim: Aim, worth: Array | bool, moved: Array, inputs: Array, outputs: Array
+    ) -> _Here:
+        """Here, or where rows have ``moved``, if that is worth trying and costs less."""
+        xp = namespace(self.costs)
+        costs = inputs + output_costs(aim.wanted, aim.output_weight, outputs)
+        better = (costs < self.costs) & worth
+        return _Here(
+            xp.where(better[:, None], moved, self.codes),
+            xp.where(better[:, None], outputs, self.outputs),
+            xp.where(better, costs, self.costs),
+        )
+
+    def take(self, index: Array) -> _Here:
+        """Some of the rows, int (m,)."""
+        xp = namespace(self.costs)
+        return _Here(*(xp.take(part, index, axis=0) for part in self))
+
+    def put(self, index: Array, some: _Here) -> None:
+        """Write some of the rows back, in place."""
+        for part, rows in zip(self, some, strict=True):
+            put_rows(part, index, rows)
 
 
 def _offered_by_tiles(now: Now, step: Array) -> tuple[Array, Array]:
