@@ -7,6 +7,7 @@ work. What the standard lacks (a scatter along an axis, a search in every row) i
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import array_api_compat as compat
@@ -28,6 +29,7 @@ __all__ = [
     "double_sums",
     "index_range",
     "inverse_permutation",
+    "kept_like",
     "locator",
     "multiply_add",
     "namespace",
@@ -103,6 +105,30 @@ def asarray_like(array: Array, reference: Array) -> Array:
     if xp.isdtype(moved.dtype, "real floating") and xp.isdtype(reference.dtype, "real floating"):
         moved = xp.astype(moved, reference.dtype, copy=False)
     return moved
+
+
+def kept_like(like: Array, make: Callable[..., tuple[np.ndarray, ...]], *arguments: Any) -> Any:
+    """Return the arrays of ``make(*arguments)`` as `asarray_like` does, made only once.
+
+    Examples
+    --------
+    >>> (one,) = kept_like(np.ones(1), lambda n: (np.arange(n),), 2)
+    >>> one
+    array([0, 1])
+    """
+    return _kept(make, arguments, namespace(like), compat.device(like), like.dtype)
+
+
+@lru_cache(maxsize=32)
+def _kept(
+    make: Callable[..., tuple[np.ndarray, ...]],
+    arguments: tuple[Any, ...],
+    xp: Any,
+    device: Any,
+    dtype: Any,
+) -> tuple[Array, ...]:
+    like = xp.empty(0, dtype=dtype, device=device)
+    return tuple(asarray_like(array, like) for array in make(*arguments))
 
 
 Locate = Callable[[Array], Array]

@@ -192,12 +192,12 @@ class TorchOutputs:
         tensor = self._tensor(codes)
         with torch.no_grad(), evaluating(self.module):
             outputs = self._outputs(tensor)
-        return self._like(outputs[:, self.keep], codes)
+        return self._like(self._kept(outputs), codes)
 
     def values_and_gradient(self, codes: Array) -> tuple[Array, Array]:
         """Return outputs (n, K) and d output / d codes (n, K, p)."""
         outputs, gradient = self._differentiate(self._tensor(codes))
-        return self._like(outputs.detach()[:, self.keep], codes), self._like(gradient, codes)
+        return self._like(self._kept(outputs.detach()), codes), self._like(gradient, codes)
 
     def _differentiate(self, tensor: Any) -> tuple[Any, Any]:
         """Return all outputs (n, W), in their graph, and the slopes (n, K, p) of the chosen."""
@@ -221,6 +221,11 @@ class TorchOutputs:
         # A kink such as |x| at 0 may give NaN: no direction there, other proposals serve the row.
         usable = self.movable & torch.isfinite(slope)
         return torch.where(usable, slope, torch.zeros_like(slope))
+
+    def _kept(self, outputs: Any) -> Any:
+        """Return the chosen outputs (n, K): all of them, or one."""
+        first = self.keep[0]
+        return outputs[:, first : first + self.columns]
 
     def _outputs(self, tensor: Any) -> Any:
         """Return all outputs (n, W) of a tensor of codes (n, p), checked."""
@@ -286,7 +291,7 @@ def bind_torch(
     values, slopes = outputs._differentiate(rows)
     probability = model.probability
     if probability is None:
-        kept = values.detach()[:, outputs.keep]
+        kept = outputs._kept(values.detach())
         probability = bool(((kept >= 0) & (kept <= 1)).all()) and _squashed_last(values)
     return replace(outputs, probability=probability, smooth=bool(slopes.any()))
 

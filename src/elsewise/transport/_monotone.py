@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from elsewise._arrays import (
     Array,
     asarray_like,
     at_places,
+    kept_like,
     locator,
     multiply_add,
     namespace,
@@ -99,19 +99,19 @@ def fit_monotone_maps(
     n = moving_sorted.shape[-1]
     window = smoothing * math.sqrt(n)
     if round(window / 2) == 0:
-        ones = np.ones(n)
+        ones = xp.ones_like(moving_sorted[0, :])
         return MonotoneMaps(
             knots=moving_sorted,
             displacements=_average_ties(moving_sorted, partners - moving_sorted, ones),
         )
     size = max(1, math.ceil(window / 5))
-    low, high, counts = _windows(n, size, max(1, round((window / size - 1) / 2)))
+    reach = max(1, round((window / size - 1) / 2))
+    low, high, counts = kept_like(moving_sorted, _windows, n, size, reach)
 
     def window_means(values: Array) -> Array:
         running = xp.cumulative_sum(_block_sums(values, size), axis=-1, include_initial=True)
-        upper = xp.take(running, asarray_like(high, values), axis=-1)
-        sums = upper - xp.take(running, asarray_like(low, values), axis=-1)
-        means = xp.astype(sums / asarray_like(counts[1:-1], sums), values.dtype, copy=False)
+        sums = xp.take(running, high, axis=-1) - xp.take(running, low, axis=-1)
+        means = xp.astype(sums / counts[1:-1], values.dtype, copy=False)
         return xp.concat([values[:, :1], means, values[:, -1:]], axis=-1)
 
     knots = window_means(moving_sorted)
@@ -120,7 +120,6 @@ def fit_monotone_maps(
     )
 
 
-@lru_cache(maxsize=16)
 def _windows(n: int, size: int, reach: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """First and last end (B - 2,) of each window of blocks of n ranks, and pairs behind each knot.
 
@@ -176,7 +175,7 @@ def join_maps(parts: list[MonotoneMaps]) -> MonotoneMaps:
     )
 
 
-def _average_ties(values_sorted: Array, attached: Array, weights: np.ndarray) -> Array:
+def _average_ties(values_sorted: Array, attached: Array, weights: Array) -> Array:
     """Replace ``attached`` by its weighted mean over each run of equal values, row by row.
 
     Rows that share a place differ in their last bits, so values closer than `TIE` are equal.
@@ -200,7 +199,7 @@ def _average_ties(values_sorted: Array, attached: Array, weights: np.ndarray) ->
         )
         return xp.take(running, ends) - xp.take(running, starts)
 
-    weight = xp.broadcast_to(asarray_like(weights, attached), attached.shape)
+    weight = xp.broadcast_to(weights, attached.shape)
     means = xp.astype(run_sums(attached * weight) / run_sums(weight), attached.dtype, copy=False)
     return xp.reshape(xp.take(means, runs), values_sorted.shape)
 

@@ -14,6 +14,7 @@ from elsewise._arrays import (
     asarray_like,
     double_sums,
     index_range,
+    kept_like,
     namespace,
     on_device,
     unsort,
@@ -148,24 +149,15 @@ def cell_weights(n: int, trim: float, like: Array) -> Array:
     >>> cell_weights(4, 0.25, np.ones(1))
     array([0. , 0.5, 0.5, 0. ])
     """
-    if isinstance(like, np.ndarray):
-        return asarray_like(_numpy_weights(n, trim), like)
-    return asarray_like(_weights(index_range(n + 1, like), n, trim), like)
+    return kept_like(like, _cells, n, trim)[0]
 
 
-@lru_cache(maxsize=16)
-def _numpy_weights(n: int, trim: float) -> np.ndarray:
-    weights: np.ndarray = _weights(np.arange(n + 1), n, trim)
+def _cells(n: int, trim: float) -> tuple[np.ndarray]:
+    """Lengths (n,) of the cells between multiples of 1/n that are inside the trim."""
+    edges = np.clip(np.arange(n + 1) / n, trim, 1.0 - trim)
+    weights: np.ndarray = np.diff(edges) / (1.0 - 2.0 * trim)
     weights.flags.writeable = False
-    return weights
-
-
-def _weights(places: Array, n: int, trim: float) -> Array:
-    """Lengths of the cells between places 0 to n, over n, that are inside the trim."""
-    xp = namespace(places)
-    levels = xp.astype(places, xp.float64) / n
-    edges = xp.clip(levels, trim, 1.0 - trim)
-    return (edges[1:] - edges[:-1]) / (1.0 - 2.0 * trim)
+    return (weights,)
 
 
 def sorted_squared_distances(moving_sorted: Array, fixed: Reference) -> Array:
@@ -279,15 +271,20 @@ def potentials(own_sorted: Array, other_sorted: Array, trim: float = 0.0) -> Arr
     """
     xp = namespace(own_sorted, other_sorted)
     n, m = own_sorted.shape[-1], other_sorted.shape[-1]
-    jumps = index_range(n, own_sorted)[1:]
     if n == m:
         below, above = other_sorted[:, :-1], other_sorted[:, 1:]
     else:
+        jumps = index_range(n, own_sorted)[1:]
         below = xp.take(other_sorted, (jumps * m + n - 1) // n - 1, axis=-1)
         above = xp.take(other_sorted, jumps * m // n, axis=-1)
-    # The tolerance counts a jump at the trim itself, whatever the rounding of its level.
-    inside = xp.abs(xp.astype(jumps, xp.float64) / n - 0.5) <= 0.5 - trim + 1e-12
-    scale = xp.astype(inside, own_sorted.dtype) / (1.0 - 2.0 * trim)
+    (scale,) = kept_like(own_sorted, _jump_weights, n, trim)
     low, high = own_sorted[:, :-1], own_sorted[:, 1:]
     steps = (high - low) * (high + low - below - above) * scale
     return xp.cumulative_sum(steps, axis=-1, include_initial=True)
+
+
+def _jump_weights(n: int, trim: float) -> tuple[np.ndarray]:
+    """Weights (n - 1,) of the jumps between n ranks: none outside the trim."""
+    levels = np.arange(1, n) / n
+    # The tolerance counts a jump at the trim itself, whatever the rounding of its level.
+    return ((np.abs(levels - 0.5) <= 0.5 - trim + 1e-12) / (1.0 - 2.0 * trim),)
