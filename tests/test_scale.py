@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -21,7 +22,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 
 import elsewise as ew
-from elsewise import plans, search, transport
+from elsewise import plans, search, solver, transport
 from elsewise._arrays import at_places, locator
 from elsewise._resources import Resources, block_rows, current, parallel, parse_memory, using
 from elsewise.confidence import Comparison, clt_limit
@@ -314,6 +315,73 @@ def test_torch_tensors_give_what_numpy_gives(
         stay = arrays.factual_outputs[:, 0] >= 0.6
         assert stay.any()
         pd.testing.assert_frame_equal(tensors.counterfactual[stay], rows[stay], check_exact=True)
+
+
+def test_steps_taken_at_once_are_steps_taken_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    place = "elsewise.offers._in_turn."
+    target, limits = TARGETS["sample"]
+    rows, model = frame(300), ew.models.torch_model(network().double(), device="cpu")
+    problem, _ = pose(model, rows, target, None, None, limits, 0)
+    monkeypatch.setattr(place + "MANY_ROWS", 1)
+    monkeypatch.setattr(place + "MANY_DEVICE_ROWS", 1)
+
+    def moved() -> torch.Tensor:
+        state = init(problem, ew.Settings(balance=solver.Fixed(eta=0.9)))
+        for _ in range(4):
+            state = solver.step(problem, state)
+        return state.rows.codes
+
+    in_turn = moved()
+    monkeypatch.setattr(place + "on_device", lambda rows: True)
+    at_once = moved()
+    assert not torch.equal(at_once, problem.factual)
+    torch.testing.assert_close(at_once, in_turn, rtol=0, atol=1e-12)
+
+
+def mixed(n: int) -> pd.DataFrame:
+    rng = np.random.default_rng(4)
+    income = rng.normal(size=n)
+    income[rng.uniform(size=n) < 0.1] = np.nan
+    return pd.DataFrame(
+        {
+            "income": income,
+            "debt": rng.normal(size=n),
+            "children": rng.integers(0, 5, size=n),
+            "home": rng.choice(["own", "rent", "free"], size=n),
+        }
+    )
+
+
+def mixed_model(device: str | None) -> Any:
+    torch.manual_seed(0)
+    layers = torch.nn.Sequential(torch.nn.Linear(6, 1), torch.nn.Sigmoid()).double()
+
+    def prepare(codes: torch.Tensor) -> torch.Tensor:
+        homes = torch.nn.functional.one_hot(codes[:, 3].long(), 3)
+        return torch.cat([torch.nan_to_num(codes[:, :3]), homes], dim=1)
+
+    return ew.models.torch_model(layers, prepare, device=device)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_tensors_of_mixed_columns_give_what_numpy_gives(sparse: bool) -> None:
+    rows = mixed(120)
+    arrays, tensors = (
+        ew.explain(
+            mixed_model(device),
+            rows,
+            target=ew.targets.at_least(0.6),
+            limits=ew.Limits(outputs=0.1),
+            certify="in-sample",
+            settings=ew.Settings(iterations=3, draws=99, sparse=sparse),
+        )
+        for device in (None, "cpu")
+    )
+    assert isinstance(arrays.rows.codes, np.ndarray)
+    assert isinstance(tensors.rows.codes, torch.Tensor)
+    assert (arrays.counterfactual["home"] != rows["home"]).any()
+    assert arrays.counterfactual["income"].isna().equals(rows["income"].isna())
+    pd.testing.assert_frame_equal(tensors.counterfactual, arrays.counterfactual, rtol=0, atol=1e-9)
 
 
 def test_a_frame_of_doubles_is_searched_in_double_precision() -> None:

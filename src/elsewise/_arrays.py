@@ -37,6 +37,7 @@ __all__ = [
     "put_rows",
     "row_products",
     "sort_with_order",
+    "take",
     "take_ranked",
     "take_rows",
     "to_numpy",
@@ -46,11 +47,16 @@ __all__ = [
 
 def namespace(*arrays: Array) -> Any:
     """Return the array API namespace that ``arrays`` share."""
-    # Asked for at every turn: the usual case is answered at once.
-    for array in arrays:
-        if type(array) is not np.ndarray:
-            return compat.array_namespace(*arrays)
-    return NUMPY
+    kinds = tuple(map(type, arrays))
+    found = _namespaces.get(kinds)
+    if found is None:
+        found = compat.array_namespace(*arrays)
+        _namespaces[kinds] = found = NUMPY if set(kinds) == {np.ndarray} else found
+    return found
+
+
+_namespaces: dict[tuple[type, ...], Any] = {}
+"""Answers given before: the question comes up at every turn."""
 
 
 def device_of(array: Array) -> Any:
@@ -93,8 +99,11 @@ def asarray_like(array: Array, reference: Array) -> Array:
     values: Array = np.asarray(array) if not compat.is_array_api_obj(array) else array
     if type(values) is np.ndarray and type(reference) is np.ndarray:
         return values.astype(reference.dtype, copy=False) if values.dtype.kind == "f" else values
-    xp = namespace(reference)
     device = compat.device(reference)
+    same = type(values) is type(reference) and compat.device(values) == device
+    if same and values.dtype == reference.dtype:
+        return values
+    xp = namespace(reference)
     if compat.is_torch_array(reference):
         # From device to device never through the host.
         moved = values if compat.is_torch_array(values) else xp.asarray(to_numpy(values), copy=True)
@@ -256,7 +265,7 @@ def multiply_add(start: Array, factors: Array, others: Array) -> Array:
     >>> multiply_add(np.array([1.0, 2.0]), np.array([3.0, 4.0]), np.array([5.0, 6.0]))
     array([16., 26.])
     """
-    if compat.is_torch_array(start):
+    if type(start) is not np.ndarray and compat.is_torch_array(start):
         return start.addcmul(factors, others)
     total = factors * others
     total += start
@@ -271,7 +280,7 @@ def clamped(values: Array, lower: Array, upper: Array) -> Array:
     >>> clamped(np.array([-1.0, 9.0]), np.array([0.0, 0.0]), np.array([1.0, 1.0]))
     array([0., 1.])
     """
-    if compat.is_torch_array(values):
+    if type(values) is not np.ndarray and compat.is_torch_array(values):
         return values.clamp(lower, upper)
     xp = namespace(values, lower, upper)
     return xp.minimum(xp.maximum(values, lower), upper)
@@ -324,6 +333,26 @@ def index_range(n: int, like: Array) -> Array:
     return xp.arange(n, dtype=xp.int64, device=compat.device(like))
 
 
+def take(array: Array, index: Array, axis: int = 0) -> Array:
+    """Take parts of an array along an axis, at places, int, none of which is negative.
+
+    A flat array may be taken at places of any shape.
+
+    Examples
+    --------
+    >>> take(np.array([1.0, 2.0, 3.0]), np.array([[2, 0], [1, 1]]))
+    array([[3., 1.],
+           [2., 2.]])
+    """
+    if type(array) is np.ndarray:
+        return array.take(index, axis=axis)
+    if compat.is_torch_array(array):
+        # Without the passes over the index that make negative places work.
+        flat = array.index_select(axis, index.reshape(-1))
+        return flat if index.ndim == 1 else flat.reshape(index.shape)
+    return namespace(array, index).take(array, index, axis=axis)
+
+
 def take_rows(array: Array, index: np.ndarray) -> Array:
     """Return the rows of ``array`` at a NumPy index, without leaving its device.
 
@@ -333,7 +362,7 @@ def take_rows(array: Array, index: np.ndarray) -> Array:
     array([[3.],
            [1.]])
     """
-    return namespace(array).take(array, asarray_like(index, array), axis=0)
+    return take(array, asarray_like(index, array))
 
 
 def put_rows(array: Array, index: Array, rows: Array) -> None:

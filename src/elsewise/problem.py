@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from elsewise._arrays import Array, asarray_like, namespace
+from elsewise._arrays import Array, asarray_like, namespace, take
 from elsewise.confidence import Method
 from elsewise.errors import InvalidInput
 from elsewise.features.legal import rows_outside
@@ -196,15 +196,14 @@ class Population:
 
     def take(self, index: Array) -> Population:
         """Some of the rows, int (m,)."""
-        xp = namespace(self.codes)
         return Population(
-            codes=xp.take(self.codes, index, axis=0),
-            embedded=xp.take(self.embedded, index, axis=0),
-            outputs=xp.take(self.outputs, index, axis=0),
+            codes=take(self.codes, index),
+            embedded=take(self.embedded, index),
+            outputs=take(self.outputs, index),
             legal=self.legal.take(index),
-            wanted=None if self.wanted is None else xp.take(self.wanted, index, axis=0),
-            pinned=xp.take(self.pinned, index, axis=0),
-            free=xp.take(self.free, index, axis=0),
+            wanted=None if self.wanted is None else take(self.wanted, index),
+            pinned=take(self.pinned, index),
+            free=take(self.free, index),
             complete=self.complete,
         )
 

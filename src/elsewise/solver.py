@@ -248,7 +248,7 @@ def _init(problem: Problem, settings: Settings) -> State:
         background_outputs=to_numpy(problem.precise.values(problem.background)),
     )
     rows = start(problem, settings.motion, population)
-    made = _Made(0, 0.0, math.nan, math.inf)
+    made = _Made(0, 0.0, np.array([math.nan, math.inf]))
     embedded = population.embed(problem.embedding, rows.codes)
     luck = Luck.none(len(moving))
     return _measured(problem, setup, rows, embedded, settings.balance, luck, None, made)
@@ -259,9 +259,8 @@ class _Made(NamedTuple):
 
     iteration: int
     eta: float
-    objective: Array
-    change: Array
-    """Numbers, left on their device until they are needed."""
+    rates: Array
+    """Array (2,): objective and change, left on their device until they are needed."""
 
 
 def step(problem: Problem, state: State) -> State:
@@ -298,8 +297,12 @@ def _step(problem: Problem, state: State) -> State:
     made = _Made(
         iteration=iteration,
         eta=eta,
-        objective=xp.mean(moved.costs[1, ...]),
-        change=xp.linalg.vector_norm(after - embedded) / math.sqrt(after.shape[0]),
+        rates=xp.stack(
+            [
+                xp.mean(moved.costs[1, ...]),
+                xp.linalg.vector_norm(after - embedded) / math.sqrt(after.shape[0]),
+            ]
+        ),
     )
     luck = state.luck
     if recorded.edits is not None:
@@ -362,6 +365,7 @@ def _measured(
         recording,
     )
     level = problem.limits.side_level
+    objective, change = to_numpy(made.rates).tolist()
     record = Iteration(
         iteration=made.iteration,
         eta=made.eta,
@@ -369,8 +373,8 @@ def _measured(
         inputs_limit=math.nan if inputs.limit is None else inputs.limit.upper(level),
         outputs=outputs.distance,
         outputs_limit=math.nan if outputs.limit is None else outputs.limit.upper(level),
-        objective=float(made.objective),
-        change=float(made.change),
+        objective=objective,
+        change=change,
     )
     return State(
         rows=rows,

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from elsewise._arrays import Array, asarray_like, multiply_add, namespace, to_numpy
+from elsewise._arrays import Array, asarray_like, multiply_add, namespace, take, to_numpy
 from elsewise.features._feature import Feature, Kind
 
 __all__ = ["Embedding"]
@@ -97,7 +97,7 @@ class Embedding:
             numbers *= self.factor
             return numbers
         xp = namespace(codes)
-        cells = xp.take(codes, self.source, axis=1)
+        cells = take(codes, self.source, axis=1)
         m = self.center.shape[0]
         linear = (cells[:, :m] - self.center) * self.factor[:m]
         height = self.factor[m:]
@@ -120,7 +120,7 @@ class Embedding:
         xp = namespace(gradient)
         if self.plain:
             return gradient / self.factor
-        slopes = xp.take(gradient, self.source, axis=2) / self.factor
+        slopes = take(gradient, self.source, axis=2) / self.factor
         return xp.where(self.movable, slopes, xp.zeros_like(slopes))
 
     def push(self, codes: Array, step: Array) -> Array:
@@ -139,7 +139,7 @@ class Embedding:
         xp = namespace(codes, step)
         # One more dimension, always 0, is the place of the columns that do not move.
         still = asarray_like(np.zeros((step.shape[0], 1)), step)
-        steps = xp.take(xp.concat([step, still], axis=1), self.place, axis=1)
+        steps = take(xp.concat([step, still], axis=1), self.place, axis=1)
         return multiply_add(codes, steps, self.reach)
 
     def columns(self, index: np.ndarray) -> tuple[Embedding, np.ndarray]:
@@ -167,7 +167,7 @@ class Embedding:
         place[column[moves]] = np.flatnonzero(moves)
 
         def repeated(values: Array, places: np.ndarray) -> Array:
-            return namespace(values).take(values, asarray_like(places, values), axis=0)
+            return take(values, asarray_like(places, values))
 
         embedding = replace(
             self,

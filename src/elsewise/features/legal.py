@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from elsewise._arrays import Array, asarray_like, clamped, device_of, namespace
+from elsewise._arrays import Array, asarray_like, clamped, device_of, namespace, take
 from elsewise.errors import InvalidInput
 from elsewise.features._feature import Feature, Kind
 
@@ -112,15 +112,14 @@ class Legal:
         >>> legal.columns(np.array([1, 1, 0])).legalize(np.array([[2.2, 11.0, 2.2]]))
         array([[2., 9., 1.]])
         """
-        xp = namespace(self.lower)
         places = asarray_like(index, self.lower)
         restricted = dict(self.restricted)
         return replace(
             self,
-            factual=xp.take(self.factual, places, axis=1),
-            lower=xp.take(self.lower, places, axis=1),
-            upper=xp.take(self.upper, places, axis=1),
-            integer=xp.take(self.integer, places, axis=0),
+            factual=take(self.factual, places, axis=1),
+            lower=take(self.lower, places, axis=1),
+            upper=take(self.upper, places, axis=1),
+            integer=take(self.integer, places),
             restricted=tuple(
                 (k, restricted[j]) for k, j in enumerate(index.tolist()) if j in restricted
             ),
@@ -136,13 +135,12 @@ class Legal:
         >>> legal.take(np.array([1, 1, 0])).broken
         array([ True,  True, False])
         """
-        xp = namespace(self.lower)
         return replace(
             self,
-            factual=xp.take(self.factual, rows, axis=0),
-            lower=xp.take(self.lower, rows, axis=0),
-            upper=xp.take(self.upper, rows, axis=0),
-            broken=xp.take(self.broken, rows, axis=0),
+            factual=take(self.factual, rows),
+            lower=take(self.lower, rows),
+            upper=take(self.upper, rows),
+            broken=take(self.broken, rows),
         )
 
     def block(self, rows: slice) -> Legal:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from elsewise._arrays import Array, asarray_like, device_of, namespace, take_ranked
+from elsewise._arrays import Array, asarray_like, device_of, namespace, take, take_ranked
 from elsewise.offers._offers import Now, Offers, changed_cells, differs
 from elsewise.proposals import input_costs, output_costs, row_costs
 
@@ -57,19 +57,19 @@ def choose(problem: Problem, now: Now, outputs: Array, offers: Offers) -> Choice
         return Choice(stay.codes, stay.outputs, xp.stack([before, before]), nothing)
     codes = offers.rows(row, offer)
     inputs = offers.inputs[worth] if offers.exact else _priced(now, row, codes)
-    tried = _evaluated(problem, now, row, codes, inputs, xp.take(before, row))
+    tried = _evaluated(problem, now, row, codes, inputs, take(before, row))
     costs = xp.full_like(offers.inputs, np.inf)
     costs[worth] = tried.costs
     best = xp.argmin(costs, axis=1)
     index = xp.arange(n, device=device_of(best)) * count + best
     # Where in the list of candidates each row's best is; any place for rows without one.
     number = xp.cumulative_sum(xp.astype(xp.reshape(worth, (-1,)), xp.int64)) - 1
-    found = xp.clip(xp.take(number, index), 0, row.shape[0] - 1)
+    found = xp.clip(take(number, index), 0, row.shape[0] - 1)
     one = stay.or_cheaper(
         _Place(
-            xp.take(codes, found, axis=0),
-            xp.take(tried.outputs, found, axis=0),
-            xp.take(xp.reshape(costs, (-1,)), index),
+            take(codes, found),
+            take(tried.outputs, found),
+            take(xp.reshape(costs, (-1,)), index),
         )
     )
     used = (costs < before[:, None]) & (costs <= one.costs[:, None])
@@ -119,19 +119,19 @@ def _several(
     order = xp.argsort(costs, axis=1, stable=True)
     ranked = take_ranked(costs, order)[:, :MERGED]
     helps = ranked < stay.costs[:, None]
-    codes, touched = one.codes, xp.take(offers.touches, order[:, 0], axis=0)
+    codes, touched = one.codes, take(offers.touches, order[:, 0])
     for k in range(1, ranked.shape[1]):
         offer = order[:, k]
-        more = helps[:, k, None] & xp.take(offers.touches, offer, axis=0) & ~touched
+        more = helps[:, k, None] & take(offers.touches, offer) & ~touched
         codes = xp.where(more, offers.rows(everyone, offer), codes)
         touched = touched | more
     another = xp.any(differs(codes, one.codes), axis=-1)
     place = _Place(codes, xp.zeros_like(one.outputs), xp.full_like(one.costs, np.inf))
     (row,) = xp.nonzero(another)
     if row.shape[0] > 0:
-        some = xp.take(codes, row, axis=0)
+        some = take(codes, row)
         inputs = _priced(now, row, some)
-        tried = _evaluated(problem, now, row, some, inputs, xp.take(one.costs, row))
+        tried = _evaluated(problem, now, row, some, inputs, take(one.costs, row))
         place.outputs[another, ...] = tried.outputs
         place.costs[another] = tried.costs
     worst = xp.max(xp.where(helps, ranked, xp.full_like(ranked, -np.inf)), axis=1)
@@ -140,12 +140,11 @@ def _several(
 
 def _priced(now: Now, row: Array, codes: Array) -> Array:
     """Input costs (S,) of the rows ``row``, int (S,), were they at ``codes`` (S, p)."""
-    xp = namespace(codes)
-    own = now.aim._replace(anchor=xp.take(now.aim.anchor, row, axis=0))
+    own = now.aim._replace(anchor=take(now.aim.anchor, row))
     inputs = input_costs(own, now.population.embed(now.embedding, codes))
     if now.price == 0:
         return inputs
-    factual = xp.take(now.population.codes, row, axis=0)
+    factual = take(now.population.codes, row)
     return inputs + now.price * changed_cells(codes, factual)
 
 
@@ -168,7 +167,7 @@ def _evaluated(
         keeps = xp.zeros_like(worth)
         keeps[worth] = asarray_like(problem.obeys(codes[worth, ...]), worth)
         worth = keeps
-    wanted = xp.take(now.aim.wanted, row, axis=0)
+    wanted = take(now.aim.wanted, row)
     outputs = xp.zeros_like(wanted)
     if bool(xp.all(worth)):
         outputs = problem.precise.values(codes)

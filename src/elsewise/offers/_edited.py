@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from elsewise._arrays import Array, asarray_like, namespace
+from elsewise._arrays import Array, asarray_like, namespace, take
 from elsewise.edits import Edits, Source
 from elsewise.offers._offers import Now, Offers, changed_cells, differs, legal_rows
 from elsewise.proposals import Aim, cross_squares, input_costs, on_grid
@@ -22,12 +22,12 @@ def edited_rows(edits: Edits, now: Now) -> Offers:
     xp = namespace(now.codes)
     layout = _layout(edits.sources)
     columns = asarray_like(layout.columns, now.codes)
-    own = xp.take(now.codes, columns, axis=1)
+    own = take(now.codes, columns, axis=1)
     cells = legal_rows(now.embedding, now.population, _made(edits, layout, now), layout.columns)
     takes = asarray_like(layout.takes, now.codes)
     inputs = _input_costs(layout, now, cells, takes)
     if now.price > 0:
-        factual = xp.take(now.population.codes, columns, axis=1)
+        factual = take(now.population.codes, columns, axis=1)
         more = xp.astype(differs(cells, factual), takes.dtype)
         more = more - xp.astype(differs(own, factual), takes.dtype)
         changed = changed_cells(now.codes, now.population.codes)
@@ -83,20 +83,20 @@ def _made(edits: Edits, layout: _Layout, now: Now) -> Array:
 
     def values(source: Source) -> Array:
         places = (layout.edits * codes.shape[1] + layout.columns)[layout.sources == source]
-        return xp.take(xp.reshape(edits.values, (-1,)), asarray_like(places, codes))
+        return take(xp.reshape(edits.values, (-1,)), asarray_like(places, codes))
 
     new = values(Source.VALUE)
     parts = [
         xp.broadcast_to(new, (codes.shape[0], new.shape[0])),
-        xp.take(codes, columns(Source.SHIFT), axis=1) + values(Source.SHIFT),
+        take(codes, columns(Source.SHIFT), axis=1) + values(Source.SHIFT),
     ]
     if Source.ANCHOR in layout.sources:
         anchor = embedding.push(codes, on_grid(aim.anchor - now.embedded))
-        parts.append(xp.take(anchor, columns(Source.ANCHOR), axis=1))
-    parts.append(xp.take(now.population.codes, columns(Source.FACTUAL), axis=1))
+        parts.append(take(anchor, columns(Source.ANCHOR), axis=1))
+    parts.append(take(now.population.codes, columns(Source.FACTUAL), axis=1))
     if Source.DONOR in layout.sources:
-        donor = xp.take(edits.donors, _best_donors(edits, embedding, aim), axis=0)
-        parts.append(xp.take(donor, columns(Source.DONOR), axis=1))
+        donor = take(edits.donors, _best_donors(edits, embedding, aim))
+        parts.append(take(donor, columns(Source.DONOR), axis=1))
     return xp.concat(parts, axis=1)
 
 
@@ -115,9 +115,9 @@ def _input_costs(layout: _Layout, now: Now, cells: Array, takes: Array) -> Array
     xp = namespace(cells)
     part, dimensions = now.embedding.columns(layout.columns)
     here = asarray_like(dimensions, cells)
-    goal = xp.take(now.aim.anchor, here, axis=1)
-    after, before = part.embed(cells) - goal, xp.take(now.embedded, here, axis=1) - goal
+    goal = take(now.aim.anchor, here, axis=1)
+    after, before = part.embed(cells) - goal, take(now.embedded, here, axis=1) - goal
     share = (1.0 - now.aim.eta) / now.embedded.shape[-1]
     # A sum over the cells of an edit is a product of matrices.
-    dearer = xp.matmul(after * after - before * before, xp.take(takes, part.source, axis=0))
+    dearer = xp.matmul(after * after - before * before, take(takes, part.source))
     return input_costs(now.aim, now.embedded)[:, None] + share * dearer

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from elsewise._arrays import Array, asarray_like, namespace, on_device, put_rows
+import numpy as np
+
+from elsewise._arrays import Array, asarray_like, namespace, on_device, put_rows, take
 from elsewise._resources import parallel
 from elsewise.offers._choice import Choice
 from elsewise.offers._offers import Now, legal_rows
@@ -43,26 +45,26 @@ def steps_in_turn(problem: Problem, now: Now, outputs: Array, steps: list[Array]
         Array (n, K): the model's outputs on the rows as they are.
     """
     xp = namespace(now.codes)
-    offered = _offered if on_device(now.codes) else _offered_by_tiles
+    device = on_device(now.codes)
+    offered = _offered if device else _offered_by_tiles
     before = row_costs(now.aim, now.embedded, outputs)
     here = _Here(*(xp.asarray(part, copy=True) for part in (now.codes, outputs, before)))
-    for step in steps:
-        moved, inputs = offered(now, step)
+    # An accelerator would rather be asked about the last ones, which few rows can use, at once.
+    turns = [steps[:1], steps[1:]] if device else [[step] for step in steps]
+    for turn in turns:
+        offers = [offered(now, step) for step in turn]
+        moved, inputs = offers[0] if len(offers) == 1 else map(xp.concat, zip(*offers, strict=True))
         # Output costs are never negative: what the inputs alone make too dear is not evaluated.
-        worth = inputs < here.costs
+        worth = xp.reshape(xp.reshape(inputs, (len(turn), -1)) < here.costs, (-1,))
         if problem.obeys is not None and bool(xp.any(worth)):
             keeps = xp.zeros_like(worth)
             keeps[worth] = asarray_like(problem.obeys(moved[worth, ...]), worth)
             worth = keeps
         (index,) = xp.nonzero(worth)
-        if index.shape[0] > MOST * worth.shape[0]:
-            here = here.or_cheaper(now.aim, worth, moved, inputs, problem.precise.values(moved))
+        if len(turn) == 1 and index.shape[0] > MOST * worth.shape[0]:
+            here = _or_there(problem, now.aim, here, worth, moved, inputs)
         elif index.shape[0] > 0:
-            some = here.take(index)
-            moved, inputs = xp.take(moved, index, axis=0), xp.take(inputs, index, axis=0)
-            aim = now.aim._replace(wanted=xp.take(now.aim.wanted, index, axis=0))
-            values = problem.precise.values(moved)
-            here.put(index, some.or_cheaper(aim, True, moved, inputs, values))
+            _go(problem, now.aim, here, index, take(moved, index), inputs)
     nothing = xp.zeros_like(before[: len(steps)])
     return Choice(here.codes, here.outputs, xp.stack([before, here.costs]), nothing)
 
@@ -77,28 +79,48 @@ class _Here(NamedTuple):
     costs: Array
     """Array (n,)."""
 
-    def or_cheaper(
-        self, aim: Aim, worth: Array | bool, moved: Array, inputs: Array, outputs: Array
-    ) -> _Here:
-        """Here, or where rows have ``moved``, if that is worth trying and costs less."""
-        xp = namespace(self.costs)
-        costs = inputs + output_costs(aim.wanted, aim.output_weight, outputs)
-        better = (costs < self.costs) & worth
-        return _Here(
-            xp.where(better[:, None], moved, self.codes),
-            xp.where(better[:, None], outputs, self.outputs),
-            xp.where(better, costs, self.costs),
-        )
 
-    def take(self, index: Array) -> _Here:
-        """Some of the rows, int (m,)."""
-        xp = namespace(self.costs)
-        return _Here(*(xp.take(part, index, axis=0) for part in self))
+def _or_there(
+    problem: Problem, aim: Aim, here: _Here, worth: Array, moved: Array, inputs: Array
+) -> _Here:
+    """Rows here, or where they have ``moved`` if that is worth trying, bool (n,), and cheaper."""
+    xp = namespace(moved)
+    outputs = problem.precise.values(moved)
+    costs = inputs + output_costs(aim.wanted, aim.output_weight, outputs)
+    better = worth & (costs < here.costs)
+    return _Here(
+        xp.where(better[:, None], moved, here.codes),
+        xp.where(better[:, None], outputs, here.outputs),
+        xp.where(better, costs, here.costs),
+    )
 
-    def put(self, index: Array, some: _Here) -> None:
-        """Write some of the rows back, in place."""
-        for part, rows in zip(self, some, strict=True):
-            put_rows(part, index, rows)
+
+def _go(problem: Problem, aim: Aim, here: _Here, index: Array, moved: Array, inputs: Array) -> None:
+    """Let rows go, in place, to the cheapest of a few offers that costs less than where they are.
+
+    Parameters
+    ----------
+    index
+        int Array (S,): which offers to look at; offer k to row i is number k n + i.
+    moved
+        Array (S, p): where those lead.
+    inputs
+        Array (C n,): input costs of all offers.
+    """
+    xp = namespace(moved)
+    n = here.costs.shape[0]
+    row = index % n
+    outputs = problem.precise.values(moved)
+    wanted = take(aim.wanted, row)
+    costs = take(inputs, index) + output_costs(wanted, aim.output_weight, outputs)
+    better = costs < take(here.costs, row)
+    total = xp.full_like(inputs, np.inf)
+    put_rows(total, index, xp.where(better, costs, xp.full_like(costs, np.inf)))
+    best = xp.argmin(xp.reshape(total, (-1, n)), axis=0)
+    (chosen,) = xp.nonzero(better & (take(best, row) * n + row == index))
+    row = take(row, chosen)
+    for part, new in zip(here, (moved, outputs, costs), strict=True):
+        put_rows(part, row, take(new, chosen))
 
 
 def _offered_by_tiles(now: Now, step: Array) -> tuple[Array, Array]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from elsewise._arrays import Array, asarray_like, device_of, namespace
+from elsewise._arrays import Array, asarray_like, device_of, namespace, take
 from elsewise.proposals import Aim, input_costs
 
 if TYPE_CHECKING:
@@ -73,15 +73,15 @@ class Offers:
             return self._edited(row, offer)
         flat = xp.reshape(self.steps, (count * n, p))
         if edits == 0:
-            return xp.take(flat, offer * n + row, axis=0)
-        stepped = xp.take(flat, xp.clip(offer - edits, 0, count - 1) * n + row, axis=0)
+            return take(flat, offer * n + row)
+        stepped = take(flat, xp.clip(offer - edits, 0, count - 1) * n + row)
         edited = self._edited(row, xp.clip(offer, 0, edits - 1))
         return xp.where((offer < edits)[:, None], edited, stepped)
 
     def _edited(self, row: Array, edit: Array) -> Array:
         xp = namespace(self.cells)
-        places = row[:, None] * self.cells.shape[1] + xp.take(self.picks, edit, axis=0)
-        return xp.take(xp.reshape(self.cells, (-1,)), places)
+        places = row[:, None] * self.cells.shape[1] + take(self.picks, edit)
+        return take(xp.reshape(self.cells, (-1,)), places)
 
 
 def stepped_rows(moved: Array, now: Now) -> Offers:
@@ -131,8 +131,8 @@ def legal_rows(
     legal, factual, reach = population.legal, population.codes, embedding.reach
     if columns is not None:
         places = asarray_like(columns, factual)
-        legal, factual = legal.columns(columns), xp.take(factual, places, axis=1)
-        reach = xp.take(reach, places, axis=0)
+        legal, factual = legal.columns(columns), take(factual, places, axis=1)
+        reach = take(reach, places)
     elif not legal.restricted:
         inside = legal.inside(moved)
         if xp.finfo(moved.dtype).eps > NEAR:

@@ -17,6 +17,7 @@ from elsewise._arrays import (
     multiply_add,
     namespace,
     on_device,
+    take,
 )
 from elsewise._resources import parallel
 from elsewise.transport._directions import DEVICE_PART, project, row_tiles
@@ -110,7 +111,7 @@ def fit_monotone_maps(
 
     def window_means(values: Array) -> Array:
         running = xp.cumulative_sum(_block_sums(values, size), axis=-1, include_initial=True)
-        sums = xp.take(running, high, axis=-1) - xp.take(running, low, axis=-1)
+        sums = take(running, high, axis=-1) - take(running, low, axis=-1)
         means = xp.astype(sums / counts[1:-1], values.dtype, copy=False)
         return xp.concat([values[:, :1], means, values[:, -1:]], axis=-1)
 
@@ -197,11 +198,11 @@ def _average_ties(values_sorted: Array, attached: Array, weights: Array) -> Arra
         running = xp.cumulative_sum(
             xp.reshape(values, (-1,)), dtype=xp.float64, include_initial=True
         )
-        return xp.take(running, ends) - xp.take(running, starts)
+        return take(running, ends) - take(running, starts)
 
     weight = xp.broadcast_to(weights, attached.shape)
     means = xp.astype(run_sums(attached * weight) / run_sums(weight), attached.dtype, copy=False)
-    return xp.reshape(xp.take(means, runs), values_sorted.shape)
+    return xp.reshape(take(means, runs), values_sorted.shape)
 
 
 def transported(maps: MonotoneMaps, points: Array, directions: Array) -> Array:

@@ -17,6 +17,7 @@ from elsewise._arrays import (
     kept_like,
     namespace,
     on_device,
+    take,
     unsort,
 )
 from elsewise._resources import parallel
@@ -125,17 +126,17 @@ def reference(fixed_sorted: Array, n: int, trim: float = 0.0) -> Reference:
     starts = np.searchsorted(pieces.x, np.arange(n), side="left")
     safe = asarray_like(np.where(cell > 0, cell, 1.0), fixed_sorted)
     w = asarray_like(pieces.weights, fixed_sorted)
-    y = xp.take(fixed_sorted, asarray_like(pieces.y, fixed_sorted), axis=-1)
+    y = take(fixed_sorted, asarray_like(pieces.y, fixed_sorted), axis=-1)
 
     def cell_sums(values: Array) -> Array:
         running = xp.cumulative_sum(values, axis=-1, include_initial=True)
-        upper = xp.take(running, asarray_like(ends, fixed_sorted), axis=-1)
-        return upper - xp.take(running, asarray_like(starts, fixed_sorted), axis=-1)
+        upper = take(running, asarray_like(ends, fixed_sorted), axis=-1)
+        return upper - take(running, asarray_like(starts, fixed_sorted), axis=-1)
 
     # Centring first keeps the differences of cumulative sums accurate.
     centre = xp.mean(fixed_sorted, axis=-1, keepdims=True)
     partners = cell_sums(w * (y - centre)) / safe + centre
-    residuals = y - xp.take(partners, asarray_like(pieces.x, fixed_sorted), axis=-1)
+    residuals = y - take(partners, asarray_like(pieces.x, fixed_sorted), axis=-1)
     return Reference(
         partners=partners, weights=weights, spread=xp.sum(w * residuals * residuals, axis=-1)
     )
@@ -275,8 +276,8 @@ def potentials(own_sorted: Array, other_sorted: Array, trim: float = 0.0) -> Arr
         below, above = other_sorted[:, :-1], other_sorted[:, 1:]
     else:
         jumps = index_range(n, own_sorted)[1:]
-        below = xp.take(other_sorted, (jumps * m + n - 1) // n - 1, axis=-1)
-        above = xp.take(other_sorted, jumps * m // n, axis=-1)
+        below = take(other_sorted, (jumps * m + n - 1) // n - 1, axis=-1)
+        above = take(other_sorted, jumps * m // n, axis=-1)
     (scale,) = kept_like(own_sorted, _jump_weights, n, trim)
     low, high = own_sorted[:, :-1], own_sorted[:, 1:]
     steps = (high - low) * (high + low - below - above) * scale
