@@ -199,7 +199,7 @@ def main() -> None:
     parser.add_argument("--sizes", type=float, nargs="*", default=[1e4, 1e5, 1e6, 1e7])
     parser.add_argument("--share-sizes", type=float, nargs="*", default=[2e4, 1e6])
     parser.add_argument("--wide-sizes", type=float, nargs="*", default=[1e6, 1e7])
-    parser.add_argument("--widths", type=int, nargs="*", default=[128, 512])
+    parser.add_argument("--widths", type=int, nargs="*", default=[128, 256, 384, 512])
     arguments = parser.parse_args()
     clock = Clock(arguments.device)
     model = ew.models.torch_model(network(), device=arguments.device)

@@ -48,7 +48,7 @@ def steps_in_turn(problem: Problem, now: Now, outputs: Array, steps: list[Array]
     device = on_device(now.codes)
     offered = _offered if device else _offered_by_tiles
     before = row_costs(now.aim, now.embedded, outputs)
-    here = _Here(*(xp.asarray(part, copy=True) for part in (now.codes, outputs, before)))
+    here = _Here(now.codes, outputs, before)
     # An accelerator would rather be asked about the last ones, which few rows can use, at once.
     turns = [steps[:1], steps[1:]] if device else [[step] for step in steps]
     for turn in turns:
@@ -64,6 +64,8 @@ def steps_in_turn(problem: Problem, now: Now, outputs: Array, steps: list[Array]
         if len(turn) == 1 and index.shape[0] > MOST * worth.shape[0]:
             here = _or_there(problem, now.aim, here, worth, moved, inputs)
         elif index.shape[0] > 0:
+            if here.codes is now.codes:
+                here = _Here(*(xp.asarray(part, copy=True) for part in here))
             _go(problem, now.aim, here, index, take(moved, index), inputs)
     nothing = xp.zeros_like(before[: len(steps)])
     return Choice(here.codes, here.outputs, xp.stack([before, here.costs]), nothing)
