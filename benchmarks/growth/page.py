@@ -265,10 +265,10 @@ def _device(device: dict[str, Any]) -> str:
         *(_wide(key, found["seconds"]) for key, found in device["wide"].items()),
         "",
         f"What a step of the loop is spent on, as shares of its time. {_share_verdict(device)}",
-        "What else there is are passes over the rows (finding their anchors, moving them into their",
-        "boxes, comparing costs), which take as long whatever the model, and waiting for Python. At",
-        "20,000 rows, the default `fit_rows`, a step is mostly that: some 300 small pieces of work",
-        "are handed to a device that is done with each before the next arrives.",
+        "All else is passes over the rows (finding their anchors, moving them within their boxes,",
+        "comparing costs), which take as long whatever the model, and waiting for Python. At",
+        "20,000 rows, the default `fit_rows`, a step is mostly that: some 350 small pieces of work",
+        "go to a device that is done with each before the next arrives.",
         "",
     ]
     head = ("n", "hidden", "a step", "sort", "projection", "model", "all else")
