@@ -167,13 +167,11 @@ class Population:
     outputs: Array
     """Array (n, K): the model's outputs on the factual rows."""
     legal: Legal
-    """The box each cell may move in."""
+    """The box each cell may move in; points in rows that stay."""
     wanted: Array | None
     """Array (n, K): outputs wanted row by row, where the target is a function of the output."""
     pinned: Array
     """Boolean array (n,): rows that stay: already as wanted, or breaking a rule or range."""
-    free: Array
-    """Boolean array (n, p): cells that can move; in rows that stay, none."""
     complete: bool
     """Whether no cell is missing; then none ever is, as rows move."""
 
@@ -190,7 +188,6 @@ class Population:
             legal=self.legal.block(rows),
             wanted=None if self.wanted is None else self.wanted[rows, ...],
             pinned=self.pinned[rows],
-            free=self.free[rows, ...],
             complete=self.complete,
         )
 
@@ -203,7 +200,6 @@ class Population:
             legal=self.legal.take(index),
             wanted=None if self.wanted is None else take(self.wanted, index),
             pinned=take(self.pinned, index),
-            free=take(self.free, index),
             complete=self.complete,
         )
 
@@ -232,6 +228,5 @@ def populate(problem: Problem, codes: Array) -> Population:
         legal=legal,
         wanted=wanted,
         pinned=pinned,
-        free=legal.free,
         complete=not bool(xp.any(xp.isnan(codes))),
     )

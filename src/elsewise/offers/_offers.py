@@ -138,8 +138,7 @@ def legal_rows(
         if xp.finfo(moved.dtype).eps > NEAR:
             return inside  # single precision has no digits for what is so near
         # A missing number is not away from anything: the factual cell is kept.
-        moves = (xp.abs(inside - factual) > NEAR * reach) & population.free
-        return xp.where(moves, inside, factual)
+        return xp.where(xp.abs(inside - factual) > NEAR * reach, inside, factual)
     inside = legal.legalize(moved)
     back = xp.abs(inside - factual) <= NEAR * reach
     return xp.where(back, factual, inside)
