@@ -109,8 +109,10 @@ def test_seeds_are_of_the_name_and_the_seed() -> None:
 
 def test_an_explanation_from_a_worker_is_whole(tmp_path: Path) -> None:
     """Its model is the caller's own, and everything can be asked of it."""
-    explanation = groups(jobs=2)["north"]
+    found = groups(jobs=2)
+    explanation = found["north"]
     assert explanation.model is MODEL
+    assert found["north"] is explanation
     fresh = people(130)[120:].assign(region="north")
     assert explanation.apply(fresh).index.equals(fresh.index)
     assert np.array_equal(

@@ -23,7 +23,6 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, Stan
 
 import elsewise as ew
 from elsewise import plans, search, solver, transport
-from elsewise._arrays import at_places, locator
 from elsewise._resources import Resources, block_rows, current, parallel, parse_memory, using
 from elsewise.confidence import Comparison, clt_limit
 from elsewise.errors import InvalidInput
@@ -34,6 +33,7 @@ from elsewise.posing import pose
 from elsewise.search._sides import bounded_sides
 from elsewise.sides import input_comparison, input_distance
 from elsewise.solver import init
+from elsewise.transport._places import at_places, locator
 
 COLUMNS = list("abcd")
 MANY = 2 * MANY_ROWS + 200

@@ -46,7 +46,7 @@ def seconds(jobs: int, model: object, frame: pd.DataFrame, group: pd.Series) -> 
     return spent
 
 
-def measure(rows: int, rounds: int = 2) -> dict[str, float]:
+def measure(rows: int, rounds: int = 4) -> dict[str, float]:
     """Seconds with one worker and with two, and what it took to start them."""
     small = population(4)
     cold = seconds(2, *small)

@@ -23,14 +23,13 @@ Array = Any
 __all__ = [
     "Array",
     "asarray_like",
-    "at_places",
     "clamped",
+    "count_before",
     "device_of",
     "double_sums",
     "index_range",
     "inverse_permutation",
     "kept_like",
-    "locator",
     "multiply_add",
     "namespace",
     "on_device",
@@ -140,105 +139,6 @@ def _kept(
     return tuple(asarray_like(array, like) for array in make(*arguments))
 
 
-Locate = Callable[[Array], Array]
-"""Points (N, n) to places, int (N, n), in tables of one column more than there are knots."""
-
-BUCKETS = 4
-"""Buckets per knot, so that few of them hold more than one."""
-FEW_ROUNDS = 8
-"""With more knots than this in one bucket, a binary search is quicker."""
-
-
-def locator(knots: Array) -> Locate:
-    """Return a function that counts, row by row, the ``knots`` at or before each point.
-
-    Parameters
-    ----------
-    knots
-        Array (N, K), non-decreasing along the last axis.
-
-    Returns
-    -------
-    callable
-        Points (N, n) to what `at_places` takes to read tables (N, K + 1): the counts, in NumPy as
-        places in the flattened table.
-
-    Examples
-    --------
-    >>> locator(np.array([[0.0, 1.0, 2.0], [5.0, 6.0, 7.0]]))(np.array([[-1.0, 1.5], [6.0, 9.0]]))
-    array([[0, 2],
-           [6, 7]])
-    """
-    if type(knots) is np.ndarray:
-        return _numpy_locator(knots)
-    xp = namespace(knots)
-    if compat.is_torch_array(knots):
-        table = knots.contiguous()
-        return lambda points: xp.searchsorted(table, points.contiguous(), side="right")
-
-    def search(points: Array) -> Array:
-        rows = range(points.shape[0])
-        return xp.stack([xp.searchsorted(knots[k, :], points[k, :], side="right") for k in rows])
-
-    return search
-
-
-def at_places(table: Array, places: Array) -> Array:
-    """Read a table (N, K + 1) at the places (N, n) that a `locator` of K knots found.
-
-    Examples
-    --------
-    >>> places = locator(np.array([[0.0], [5.0]]))(np.array([[-1.0, 1.0], [4.0, 6.0]]))
-    >>> at_places(np.array([[1.0, 2.0], [3.0, 4.0]]), places)
-    array([[1., 2.],
-           [3., 4.]])
-    """
-    if type(table) is np.ndarray:
-        return np.take(table, places)
-    return _along_last(table, places)
-
-
-def _numpy_locator(knots: np.ndarray) -> Locate:
-    """Look points up in buckets of equal width, then go on knot by knot: no binary search.
-
-    The bucket of a value never falls as the value rises, rounding included, so every knot in an
-    earlier bucket is below the point.
-    """
-    rows, size = knots.shape
-    first = knots[:, :1]
-    count = BUCKETS * size
-    with np.errstate(divide="ignore", over="ignore"):
-        scale = count / (knots[:, -1:] - first)
-    scale[~np.isfinite(scale)] = 0.0
-    offset = np.arange(rows)[:, None]
-
-    def bucket(values: np.ndarray) -> np.ndarray:
-        places = (values - first) * scale
-        np.clip(places, 0, count - 1, out=places)
-        return np.asarray(places.astype(np.int64) + offset * count)
-
-    filled = np.bincount(bucket(knots).ravel(), minlength=rows * count).reshape(rows, count)
-    rounds = int(filled.max())
-    offset_places = offset * (size + 1)
-    if rounds > FEW_ROUNDS:
-        return lambda points: (
-            offset_places
-            + np.stack(
-                [np.searchsorted(knots[k], points[k], side="right") for k in range(len(points))]
-            )
-        )
-    start = (np.cumsum(filled, axis=1) - filled + offset_places).ravel()
-    following = np.concatenate([knots, np.full_like(first, np.inf)], axis=1).ravel()
-
-    def search(points: np.ndarray) -> np.ndarray:
-        found: np.ndarray = start[bucket(points)]
-        for _ in range(rounds):
-            found += following[found] <= points
-        return found
-
-    return search
-
-
 def row_products(rows: Array, others: Array) -> Array:
     """Return the inner product of each row with another, along the last axis.
 
@@ -321,6 +221,22 @@ def sort_with_order(rows: Array) -> tuple[Array, Array]:
     return take_ranked(rows, order), order
 
 
+def count_before(knots: Array, points: Array) -> Array:
+    """Return how many of its row's sorted ``knots`` (N, K) are at or before each of ``points``.
+
+    Examples
+    --------
+    >>> count_before(np.array([[0.0, 1.0], [5.0, 6.0]]), np.array([[-1.0, 1.5], [5.0, 9.0]]))
+    array([[0, 2],
+           [1, 2]])
+    """
+    xp = namespace(knots, points)
+    if compat.is_torch_array(knots):
+        return xp.searchsorted(knots.contiguous(), points.contiguous(), side="right")
+    rows = range(points.shape[0])
+    return xp.stack([xp.searchsorted(knots[k, :], points[k, :], side="right") for k in rows])
+
+
 def index_range(n: int, like: Array) -> Array:
     """Return 0 .. n - 1 as int64, made where ``like`` is.
 
@@ -389,14 +305,10 @@ def take_ranked(rows: Array, order: Array) -> Array:
     if compat.is_numpy_array(order):
         # One flat gather is several times faster than take_along_axis.
         return np.take(rows, order + _offsets(order))
-    return _along_last(rows, order)
-
-
-def _along_last(rows: Array, places: Array) -> Array:
-    """Take along the last axis, at places none of which is negative."""
     if compat.is_torch_array(rows):
-        return rows.gather(-1, places)
-    return namespace(rows, places).take_along_axis(rows, places, axis=-1)
+        # Without the passes that make negative places work.
+        return rows.gather(-1, order)
+    return namespace(rows, order).take_along_axis(rows, order, axis=-1)
 
 
 def unsort(values: Array, order: Array) -> Array:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from elsewise._arrays import to_numpy
+from elsewise._travel import attached
 from elsewise.explanation import Explanation
 from elsewise.many._task import Failure, Task
 from elsewise.metrics import changed_cells
@@ -38,18 +39,24 @@ class Explanations(Mapping[Hashable, Explanation]):
     tasks: tuple[Task, ...]
     """What was asked, in order."""
     answers: tuple[Explanation | Failure, ...]
-    """What came of each."""
+    """What came of each; what another process found has no model yet."""
     parts: tuple[Hashable, ...]
     """What the parts of a name are called: the names of the table's index."""
+    _complete: dict[Hashable, Explanation] = field(default_factory=dict, init=False)
+    """Those that were looked at, with their model: binding it to every group's columns takes time
+    that nobody has while workers wait."""
 
     def __getitem__(self, name: Hashable) -> Explanation:
-        answer = dict(self._named())[name]
-        if isinstance(answer, Failure):
-            raise KeyError(f"{name!r} failed: {answer.error}")
-        return answer
+        if name not in self._complete:
+            task, answer = {task.name: (task, answer) for task, answer in self._pairs()}[name]
+            if isinstance(answer, Failure):
+                raise KeyError(f"{name!r} failed: {answer.error}")
+            bound = answer.model is not None
+            self._complete[name] = answer if bound else attached(answer, task.model)
+        return self._complete[name]
 
     def __iter__(self) -> Iterator[Hashable]:
-        return (name for name, answer in self._named() if isinstance(answer, Explanation))
+        return (task.name for task, answer in self._pairs() if isinstance(answer, Explanation))
 
     def __len__(self) -> int:
         return sum(isinstance(answer, Explanation) for answer in self.answers)
@@ -57,7 +64,7 @@ class Explanations(Mapping[Hashable, Explanation]):
     @property
     def failures(self) -> dict[Hashable, Failure]:
         """The failures by name."""
-        return {name: answer for name, answer in self._named() if isinstance(answer, Failure)}
+        return {task.name: answer for task, answer in self._pairs() if isinstance(answer, Failure)}
 
     @property
     def table(self) -> pd.DataFrame:
@@ -76,7 +83,7 @@ class Explanations(Mapping[Hashable, Explanation]):
             index = pd.Index(names, name=self.parts[0], tupleize_cols=False)
         lines = [
             {"rows": len(task.rows), "seed": task.seed} | _findings(answer)
-            for task, answer in zip(self.tasks, self.answers, strict=True)
+            for task, answer in self._pairs()
         ]
         return pd.DataFrame(lines, index=index, columns=list(COLUMNS))
 
@@ -87,11 +94,11 @@ class Explanations(Mapping[Hashable, Explanation]):
         titled = {title(self.parts, name): explanation for name, explanation in self.items()}
         return reports.write_text(reports.render_comparison(titled, **options), path)
 
-    def _named(self) -> Iterator[tuple[Hashable, Explanation | Failure]]:
-        return zip((task.name for task in self.tasks), self.answers, strict=True)
+    def _pairs(self) -> Iterator[tuple[Task, Explanation | Failure]]:
+        return zip(self.tasks, self.answers, strict=True)
 
     def __repr__(self) -> str:
-        fine = sum(explanation.ok for explanation in self.values())
+        fine = sum(isinstance(answer, Explanation) and answer.ok for answer in self.answers)
         counts = f"{len(self.tasks)} tasks, {fine} as asked for, {len(self.failures)} failed"
         return f"<Explanations: {counts}>"
 

@@ -11,7 +11,7 @@ import numpy as np
 from joblib.parallel import get_active_backend
 from tqdm.auto import tqdm
 
-from elsewise._travel import attached, detached, opened, parcel
+from elsewise._travel import detached, opened, parcel
 from elsewise.errors import InvalidInput
 from elsewise.explanation import Explanation
 from elsewise.many._answers import Explanations, title
@@ -34,14 +34,14 @@ def run_tasks(
     with tqdm(total=len(tasks), desc="elsewise", unit=" tasks", disable=disable) as bar:
         try:
             for place, answer in _finished(calls, jobs):
-                answers[place] = _arrived(answer, tasks[place])
+                answers[place] = _arrived(answer)
                 bar.update()
         except Exception:
             # Tasks catch their own errors: a worker died, and took along what waited behind it.
             # One at a time, only what kills a worker fails.
             for place, call in enumerate(calls):
                 if place not in answers:
-                    answers[place] = _alone(call, tasks[place], jobs)
+                    answers[place] = _alone(call, jobs)
                     bar.update()
     ordered = tuple(answers[place] for place in range(len(tasks)))
     return Explanations(tasks=tuple(tasks), answers=ordered, parts=parts)
@@ -96,24 +96,23 @@ def _far(place: int, task: Task, **packed: np.ndarray) -> tuple[int, np.ndarray]
         return place, parcel(failure(error), "failure")
 
 
-def _arrived(answer: Any, task: Task) -> Explanation | Failure:
-    """An answer as it is here; one from another process gets its model back."""
+def _arrived(answer: Any) -> Explanation | Failure:
+    """An answer as it is here; one from another process has no model until it is looked at."""
     if not isinstance(answer, np.ndarray):
         return answer  # type: ignore[no-any-return]
     try:
-        found = opened(answer)
-        return attached(found, task.model) if isinstance(found, Explanation) else found
+        return opened(answer)  # type: ignore[no-any-return]
     except Exception as error:
         return failure(error)
 
 
-def _alone(call: Any, task: Task, jobs: int | None) -> Explanation | Failure:
+def _alone(call: Any, jobs: int | None) -> Explanation | Failure:
     """Run what was left over when the workers were lost."""
     try:
         ((_, answer),) = _finished([call], jobs)
     except Exception as error:
         return failure(error)
-    return _arrived(answer, task)
+    return _arrived(answer)
 
 
 def _check(tasks: list[Task], parts: tuple[Hashable, ...], jobs: int | None) -> None:

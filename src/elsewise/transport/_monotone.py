@@ -11,9 +11,7 @@ import numpy as np
 from elsewise._arrays import (
     Array,
     asarray_like,
-    at_places,
     kept_like,
-    locator,
     multiply_add,
     namespace,
     on_device,
@@ -21,6 +19,7 @@ from elsewise._arrays import (
 )
 from elsewise._resources import parallel
 from elsewise.transport._directions import DEVICE_PART, project, row_tiles
+from elsewise.transport._places import at_places, locator
 
 __all__ = ["MonotoneMaps", "fit_monotone_maps", "join_maps", "transported"]
 
