@@ -321,8 +321,11 @@ BAD: dict[str, tuple[tuple[str, ...], str]] = {
     "seconds": ((*EXPLAIN, *FUNCTION, "--seconds", "0"), "settings.seconds"),
     "folder taken": ((*EXPLAIN, *FUNCTION, "--out", "other"), "which holds something else"),
     "folder is a file": ((*EXPLAIN, *FUNCTION, "--out", "rows.csv"), "holds something else"),
-    "folder below a file": ((*EXPLAIN, *FUNCTION, "--out", "rows.csv/run"), "rows.csv"),
-    "read-only folder": ((*EXPLAIN, *FUNCTION, "--out", "/proc/run"), "/proc"),
+    "folder below a file": (
+        (*EXPLAIN, *FUNCTION, "--out", "rows.csv/run"),
+        "rows.csv). Fix: check",
+    ),
+    "read-only folder": ((*EXPLAIN, *FUNCTION, "--out", "/proc/run"), "/proc). Fix: check"),
     "no run": (("report", "other"), "expected a saved run"),
     "nothing to compare": (("compare",), "Missing argument"),
     "another model": (
@@ -455,15 +458,21 @@ def test_kill_while_saving_leaves_the_old_run(work: Path, run: Answer) -> None:
         shutil.rmtree(left)
 
 
-def test_main_can_be_called_and_versions_of_module_run(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+@pytest.mark.parametrize("arguments", [[], ["--help"]])
+def test_the_commands_are_told(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:
-        main(["--help"])
+        main(arguments)
     assert end.value.code == 0
     shown = capsys.readouterr().out
     for command in ("demo", "explain", "report", "compare", "apply", "schema"):
         assert command in shown
+
+
+def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(["--version"])
+    assert end.value.code == 0
+    assert capsys.readouterr().out == f"elsewise {ew.__version__}\n"
 
 
 def test_text_that_looks_like_a_formula_stays_text(tmp_path: Path) -> None:

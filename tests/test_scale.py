@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
 from typing import Any
@@ -23,6 +24,7 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, Stan
 
 import elsewise as ew
 from elsewise import plans, search, solver, transport
+from elsewise._arrays import double_sums, row_products
 from elsewise._resources import Resources, block_rows, current, parallel, parse_memory, using
 from elsewise.confidence import Comparison, clt_limit
 from elsewise.errors import InvalidInput
@@ -336,6 +338,27 @@ def test_steps_taken_at_once_are_steps_taken_in_turn(monkeypatch: pytest.MonkeyP
     at_once = moved()
     assert not torch.equal(at_once, problem.factual)
     torch.testing.assert_close(at_once, in_turn, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("device", [False, True])
+@pytest.mark.parametrize("shape", [(7, 5), (3, 7, 5)])
+def test_products_of_rows(
+    shape: tuple[int, ...], device: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(0)
+    rows, others = rng.normal(size=shape), rng.normal(size=shape)
+    expected = np.einsum("...i,...i->...", rows, others)
+    monkeypatch.setattr("elsewise._arrays.on_device", lambda array: device)
+    np.testing.assert_allclose(row_products(rows, others), expected)
+    found = row_products(torch.asarray(rows), torch.asarray(others))
+    np.testing.assert_allclose(found.numpy(), expected)
+
+
+def test_sums_of_singles_have_the_digits_of_doubles() -> None:
+    values = np.random.default_rng(0).uniform(size=(3, 300_007)).astype(np.float32)
+    exact = [math.fsum(row.tolist()) for row in values]
+    for library in (np.asarray, torch.asarray):
+        np.testing.assert_allclose(np.asarray(double_sums(library(values))), exact, rtol=1e-7)
 
 
 def mixed(n: int) -> pd.DataFrame:

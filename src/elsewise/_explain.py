@@ -277,7 +277,7 @@ def _watched(
                 return end.value, records
             records.append(record._replace(iteration=len(records)))
             bar.set_postfix(
-                inputs=f"{record.inputs:.3f}", outputs=f"{record.outputs:.3f}", refresh=False
+                inputs=f"{record.inputs:.3g}", outputs=f"{record.outputs:.3g}", refresh=False
             )
             bar.update()
 

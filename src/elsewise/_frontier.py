@@ -76,11 +76,11 @@ class Frontier:
         return plots.frontier(self, ax)
 
     def __repr__(self) -> str:
-        shown = self.table.to_string(index=False, float_format="{:.4f}".format)
+        shown = self.table.to_string(index=False, float_format="{:.4g}".format)
         return f"{self._title()}\n{shown}"
 
     def _repr_html_(self) -> str:
-        table = self.table.to_html(index=False, float_format="{:.4f}".format)
+        table = self.table.to_html(index=False, float_format="{:.4g}".format)
         return f"<p>{escape(self._title())}</p>{table}"
 
     def _title(self) -> str:

@@ -66,7 +66,7 @@ class Stability:
 
     def _repr_html_(self) -> str:
         tables = (self.spread, self.sensitivity)
-        shown = (table.to_html(float_format="{:.4f}".format) for table in tables)
+        shown = (table.to_html(float_format="{:.4g}".format) for table in tables)
         return f"<p>{escape(repr(self))}</p>{''.join(shown)}"
 
 

@@ -15,6 +15,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from importlib.metadata import version as package_version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -55,7 +56,6 @@ class Interrupted(ElsewiseError):
 app = typer.Typer(
     name="elsewise",
     help="What would have to be different about a population for a model to answer differently.",
-    no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -77,6 +77,21 @@ Name = Annotated[str, Option(help="What the model's output is called.")]
 Quiet = Annotated[bool, Option("--quiet", "-q", help="Print nothing but errors.")]
 Json = Annotated[bool, Option("--json", help="Print one JSON object.")]
 Seed = Annotated[int, Option(help="The same seed gives the same result.", min=0)]
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"elsewise {package_version('elsewise')}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, Option("--version", help="Print the version.", is_eager=True, callback=_print_version)
+    ] = False,
+) -> None:
+    """Options of the command itself."""
 
 
 @app.command()
@@ -258,19 +273,28 @@ def schema(
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command; never shows a traceback for what the user gave."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
+    given = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
     try:
         code = app(given, prog_name="elsewise", standalone_mode=False) or 0
     except Interrupted as error:
         code = _fail(str(error), INTERRUPTED, given)
-    except (ElsewiseError, OSError) as error:
+    except ElsewiseError as error:
         code = _fail(str(error), BAD_INPUT, given)
+    except OSError as error:
+        code = _fail(_of_the_system(error), BAD_INPUT, given)
     except Exception as error:
         # Errors in options and arguments, of typer or of the click it is built on.
         if not hasattr(error, "format_message"):
             raise
         code = _fail(error.format_message(), BAD_INPUT, given)
     raise SystemExit(code)
+
+
+def _of_the_system(error: OSError) -> str:
+    """What the system refused, in words."""
+    place = "" if error.filename is None else f" ({error.filename})"
+    reason = (error.strerror or str(error)).lower()
+    return f"the system says: {reason}{place}. Fix: check the path, its permissions and the disk."
 
 
 def _fail(message: str, code: int, given: Sequence[str]) -> int:
