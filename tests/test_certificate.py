@@ -381,6 +381,16 @@ def test_supports_are_known_stated_or_absent():
     assert stated == (-9.0, 9.0)
 
 
+def test_no_output_limit_is_wider_than_the_support():
+    limits = ew.Limits(outputs=0.2, method="finite-sample")
+    found = explain(numbers(4), limits=limits, certify="in-sample")
+    side = found.certificate.outputs
+    assert side.estimate < side.upper_limit == 1.0
+    wide = ew.Limits(outputs=0.2, method="finite-sample", support=(-3, 5))
+    other = explain(numbers(4), PLAIN, limits=wide, certify="in-sample").certificate.outputs
+    assert other.estimate < other.upper_limit <= 8.0
+
+
 CUTS = {
     "level": (PLAIN, ew.targets.at_least(0.7), 0.7),
     "constant": (PLAIN, ew.targets.constant(1.5), 1.5),

@@ -323,9 +323,9 @@ BAD: dict[str, tuple[tuple[str, ...], str]] = {
     "folder is a file": ((*EXPLAIN, *FUNCTION, "--out", "rows.csv"), "holds something else"),
     "folder below a file": (
         (*EXPLAIN, *FUNCTION, "--out", "rows.csv/run"),
-        "rows.csv). Fix: check",
+        "file exists",
     ),
-    "read-only folder": ((*EXPLAIN, *FUNCTION, "--out", "/proc/run"), "/proc). Fix: check"),
+    "read-only folder": ((*EXPLAIN, *FUNCTION, "--out", "/proc/run"), "a folder that can be made"),
     "no run": (("report", "other"), "expected a saved run"),
     "nothing to compare": (("compare",), "Missing argument"),
     "another model": (

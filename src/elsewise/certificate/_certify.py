@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 import numpy as np
 
 from elsewise._arrays import Array, to_numpy
@@ -21,7 +24,7 @@ from elsewise.features import largest_squared_move
 from elsewise.maps import Rows
 from elsewise.problem import Limits, Population, Problem
 from elsewise.sides import input_comparison, output_comparison, output_directions
-from elsewise.targets import Constant, Derived, Reach, Sample
+from elsewise.targets import Constant, Derived, Known, Reach, Sample
 from elsewise.transport import direction_blocks
 
 __all__ = ["certify", "certify_inputs", "certify_outputs", "output_support"]
@@ -119,7 +122,20 @@ def certify_outputs(
     rng = problem.generator("certificate outputs")
     limits = problem.limits
     method = Method(method or limits.method)
-    return _evidence(comparison, limits, limits.outputs, draws, rng, method, None, support, advise)
+    found = _evidence(comparison, limits, limits.outputs, draws, rng, method, None, support, advise)
+    if support is None or isinstance(problem.target, Known):  # such a target may leave the support
+        return found
+    low, high = support
+    # No quantile is farther from another than the ends of the support are.
+    return _at_most(found, math.sqrt(np.mean((high - low) ** 2)))
+
+
+def _at_most(found: Evidence, largest: float) -> Evidence:
+    """The same evidence with a limit no larger than any distance can be, whatever the rows."""
+    if found.upper_limit is None or found.upper_limit <= largest:
+        return found
+    # Rounding may put the estimate of rows at the far end just above it.
+    return replace(found, upper_limit=max(largest, found.estimate))
 
 
 def output_support(problem: Problem) -> tuple[float, float] | None:

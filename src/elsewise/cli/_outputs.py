@@ -43,8 +43,16 @@ def folder_in_place(place: Path) -> Iterator[Path]:
             fix="choose another folder",
         )
     place = place.absolute()
-    place.parent.mkdir(parents=True, exist_ok=True)
-    work = Path(tempfile.mkdtemp(prefix=f".{place.name}-", dir=place.parent))
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        work = Path(tempfile.mkdtemp(prefix=f".{place.name}-", dir=place.parent))
+    except OSError as error:
+        raise InvalidInput(
+            "--out",
+            expected="a folder that can be made",
+            received=f"{place} ({(error.strerror or str(error)).lower()})",
+            fix="choose another folder",
+        ) from error
     try:
         fresh = work / "new"
         fresh.mkdir()
