@@ -47,13 +47,12 @@ def steps_in_turn(problem: Problem, now: Now, outputs: Array, steps: list[Array]
     xp = namespace(now.codes)
     device = on_device(now.codes)
     offered = _offered if device else _offered_by_tiles
-    before = row_costs(now.aim, now.embedded, outputs)
-    here = _Here(now.codes, outputs, before)
     # An accelerator would rather be asked about the last ones, which few rows can use, at once.
-    turns = [steps[:1], steps[1:]] if device else [[step] for step in steps]
+    turns = [steps[:1], steps[1:]] if device and len(steps) > 1 else [[step] for step in steps]
+    before = row_costs(now.aim, now.embedded, outputs)
+    here = _Here(*(xp.asarray(part, copy=True) for part in (now.codes, outputs, before)))
     for turn in turns:
-        offers = [offered(now, step) for step in turn]
-        moved, inputs = offers[0] if len(offers) == 1 else map(xp.concat, zip(*offers, strict=True))
+        moved, inputs = _joined([offered(now, step) for step in turn])
         # Output costs are never negative: what the inputs alone make too dear is not evaluated.
         worth = xp.reshape(xp.reshape(inputs, (len(turn), -1)) < here.costs, (-1,))
         if problem.obeys is not None and bool(xp.any(worth)):
@@ -64,11 +63,18 @@ def steps_in_turn(problem: Problem, now: Now, outputs: Array, steps: list[Array]
         if len(turn) == 1 and index.shape[0] > MOST * worth.shape[0]:
             here = _or_there(problem, now.aim, here, worth, moved, inputs)
         elif index.shape[0] > 0:
-            if here.codes is now.codes:
-                here = _Here(*(xp.asarray(part, copy=True) for part in here))
             _go(problem, now.aim, here, index, take(moved, index), inputs)
     nothing = xp.zeros_like(before[: len(steps)])
     return Choice(here.codes, here.outputs, xp.stack([before, here.costs]), nothing)
+
+
+def _joined(offers: list[tuple[Array, Array]]) -> tuple[Array, Array]:
+    """Rows (C n, p) and input costs (C n,) of C offers to n rows, one offer after the other."""
+    if len(offers) == 1:
+        return offers[0]
+    xp = namespace(offers[0][0])
+    moved, inputs = zip(*offers, strict=True)
+    return xp.concat(moved), xp.concat(inputs)
 
 
 class _Here(NamedTuple):
