@@ -31,6 +31,7 @@ LEVELS = {
     "balance": 1,
     "entropic": 1,
     "confidence": 2,
+    "settings": 2,
     "problem": 3,
     "posing": 4,
     "proposals": 4,

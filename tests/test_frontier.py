@@ -21,7 +21,8 @@ from elsewise.errors import InvalidInput, SavedRunError
 from elsewise.maps import apply_map
 from elsewise.posing import pose
 from elsewise.search import finish, trace
-from elsewise.solver import Settings, init
+from elsewise.settings import Settings
+from elsewise.solver import init
 from elsewise.split import halve
 from elsewise.tradeoff import falling, knee, knee_reason, undominated
 

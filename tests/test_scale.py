@@ -33,6 +33,7 @@ from elsewise.models._linear import LinearOutputs
 from elsewise.offers._in_turn import MANY_ROWS
 from elsewise.posing import pose
 from elsewise.search._sides import bounded_sides
+from elsewise.settings import Fixed
 from elsewise.sides import input_comparison, input_distance
 from elsewise.solver import init
 from elsewise.transport._places import at_places, locator
@@ -328,7 +329,7 @@ def test_steps_taken_at_once_are_steps_taken_in_turn(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(place + "MANY_DEVICE_ROWS", 1)
 
     def moved() -> torch.Tensor:
-        state = init(problem, ew.Settings(balance=solver.Fixed(eta=0.9)))
+        state = init(problem, ew.Settings(balance=Fixed(eta=0.9)))
         for _ in range(4):
             state = solver.step(problem, state)
         return state.rows.codes

@@ -20,8 +20,9 @@ from elsewise.features import Schema
 from elsewise.models import bind
 from elsewise.problem import Limits, Problem
 from elsewise.search import Outcome, finish, solve, sweep, trace
+from elsewise.settings import Fixed, Settings
 from elsewise.sides import input_comparison
-from elsewise.solver import Fixed, Settings, State, init, step
+from elsewise.solver import State, init, step
 from elsewise.transport import direction_blocks
 
 # --- toys -----------------------------------------------------------------------------------------

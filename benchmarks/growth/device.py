@@ -25,6 +25,7 @@ import elsewise as ew
 from elsewise import _explain, asking, maps, solver, transport
 from elsewise.models._torch import TorchOutputs
 from elsewise.posing import pose
+from elsewise.settings import Fixed
 from elsewise.transport import _ranking
 
 from .questions import BOUND, DIMENSION, TARGET, explained, frame, network
@@ -149,7 +150,7 @@ def shares(clock: Clock, rows: int, model: Any, steps: int = 6) -> dict[str, Any
         ew.Limits(outputs=BOUND),
         0,
     )
-    settings = ew.Settings(balance=solver.Fixed(eta=0.5))
+    settings = ew.Settings(balance=Fixed(eta=0.5))
     state = solver.step(problem, solver.init(problem, settings))
     clock.wait()
     plain = time.perf_counter()

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from elsewise.problem import Limits, Problem
     from elsewise.saving import load
     from elsewise.search import Outcome, iterate
-    from elsewise.solver import Settings
+    from elsewise.settings import Settings
 
 __version__ = "0.1.0"
 
@@ -96,7 +96,7 @@ _HOME = {
     "Problem": "problem",
     "Schema": "features",
     "SetShrinking": "balance",
-    "Settings": "solver",
+    "Settings": "settings",
     "Status": "explanation",
     "Task": "many",
     "explain": "_explain",

@@ -19,7 +19,8 @@ from elsewise.features import Encoder, Schema
 from elsewise.maps import Map, Rows, apply_map
 from elsewise.problem import Limits, Problem, broken_rows, populate
 from elsewise.search import Outcome, Solution, clock, iterate, shortened
-from elsewise.solver import Iteration, Settings, State
+from elsewise.settings import Settings
+from elsewise.solver import Iteration, State
 from elsewise.split import CERTIFIED_ROWS, halve
 from elsewise.targets import Share, Target
 

@@ -22,7 +22,8 @@ from elsewise.features import Schema
 from elsewise.maps import Rows, replay
 from elsewise.problem import Limits, Population, Problem, populate
 from elsewise.search import clock, trace
-from elsewise.solver import Settings, State, init
+from elsewise.settings import Settings
+from elsewise.solver import State, init
 from elsewise.split import halve
 from elsewise.targets import Share, Target
 from elsewise.tradeoff import falling, knee, knee_reason, undominated
@@ -236,7 +237,7 @@ class _Place:
     def point(self, draws: int, cutoff: float) -> _Point:
         """Distances, limits, and what becomes of the outputs."""
         problem, rows, state = self.problem, self.rows, self.state
-        still = state.trail is None and not state.setup.settings.motion.noise
+        still = state.trail is None and not state.setup.settings.start_noise
         inputs = certify_inputs(problem, self.population, rows, draws, still=still)
         outputs = certify_outputs(problem, self.population, rows, draws)
         before, after = to_numpy(self.population.codes), to_numpy(rows.codes)

@@ -16,7 +16,7 @@ from elsewise.errors import InvalidInput
 from elsewise.features import Encoder, Schema
 from elsewise.posing import pose
 from elsewise.problem import Limits, Problem
-from elsewise.solver import Settings
+from elsewise.settings import Settings
 from elsewise.targets import Sample, Share, Target
 
 __all__ = ["Asked", "ask", "check_seed"]

@@ -19,7 +19,8 @@ from elsewise.maps import Map, Rows, apply_map
 from elsewise.models import bind
 from elsewise.problem import Problem
 from elsewise.search import Outcome
-from elsewise.solver import Iteration, Settings
+from elsewise.settings import Settings
+from elsewise.solver import Iteration
 from elsewise.targets import Constant, Derived, Sample
 from elsewise.transport import coupling, direction_blocks, project
 

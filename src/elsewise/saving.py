@@ -31,7 +31,8 @@ from elsewise.maps import Map, Motion, Rows, Step
 from elsewise.models import Outputs, bind, same_outputs
 from elsewise.problem import Limits, Problem
 from elsewise.search import Outcome
-from elsewise.solver import Fixed, Iteration, Settings
+from elsewise.settings import Fixed, Settings
+from elsewise.solver import Iteration
 from elsewise.transport import MonotoneMaps
 
 __all__ = ["load", "save"]

@@ -20,7 +20,7 @@ from elsewise.features import Encoder, Kind, Legal, Schema
 from elsewise.maps import Map, Motion, Rows
 from elsewise.problem import Limits, Problem, populate
 from elsewise.search import Outcome
-from elsewise.solver import Settings
+from elsewise.settings import Settings
 from elsewise.targets import Target, constant
 
 __all__ = ["Field", "Question", "Rival", "answer", "fields_of", "filled", "pose"]

@@ -38,7 +38,7 @@ from elsewise.demo import demo as run_demo
 from elsewise.errors import ElsewiseError, SavedRunError
 from elsewise.report._words import answer, change_table, verdict
 from elsewise.saving import load
-from elsewise.solver import Settings
+from elsewise.settings import Settings
 
 if TYPE_CHECKING:
     from elsewise.explanation import Explanation

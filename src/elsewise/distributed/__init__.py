@@ -29,7 +29,7 @@ from elsewise.errors import InvalidInput
 from elsewise.explanation import Explanation
 from elsewise.features import Schema
 from elsewise.problem import Limits
-from elsewise.solver import Settings
+from elsewise.settings import Settings
 from elsewise.targets import Share, Target
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from elsewise.many._answers import Explanations, title
 from elsewise.many._run import run_tasks
 from elsewise.many._task import Failure, Task
 from elsewise.problem import Limits
-from elsewise.solver import Settings
+from elsewise.settings import Settings
 from elsewise.targets import Share, Target
 
 __all__ = ["Explanations", "Failure", "Task", "explain_groups", "explain_many", "explain_sweep"]

@@ -13,7 +13,7 @@ from elsewise._explain import explain
 from elsewise.explanation import Explanation
 from elsewise.features import Schema
 from elsewise.problem import Limits
-from elsewise.solver import Settings
+from elsewise.settings import Settings
 from elsewise.targets import Share, Target
 
 __all__ = ["Failure", "Task", "failure"]

@@ -12,7 +12,8 @@ from elsewise.search._running import Late, clock, finish
 from elsewise.search._sides import Side, bounded_sides, kept_distance
 from elsewise.search._sparse import sparser
 from elsewise.search._sweeps import trace
-from elsewise.solver import Settings, State, init, run
+from elsewise.settings import Settings
+from elsewise.solver import State, init, run
 from elsewise.tradeoff import knee, knee_reason, undominated
 
 __all__ = ["iterate", "solve"]

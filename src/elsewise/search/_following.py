@@ -14,7 +14,8 @@ from typing import NamedTuple
 from elsewise.problem import Problem
 from elsewise.search._running import LOGIT_SPAN, Late, at_logit
 from elsewise.search._sides import Side
-from elsewise.solver import Settings, State, step
+from elsewise.settings import Settings
+from elsewise.solver import State, step
 
 __all__ = ["Found", "Pace", "follow", "paces"]
 

@@ -9,7 +9,8 @@ from dataclasses import replace
 from typing import TypeVar
 
 from elsewise.problem import Problem
-from elsewise.solver import Fixed, Settings, State, run
+from elsewise.settings import Fixed, Settings
+from elsewise.solver import State, run
 
 __all__ = ["LOGIT_SPAN", "Late", "at_logit", "clock", "finish", "logit_of", "rest"]
 

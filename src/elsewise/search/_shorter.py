@@ -9,7 +9,8 @@ from elsewise.search._outcome import Outcome, Solution
 from elsewise.search._running import Late, logit_of, rest
 from elsewise.search._sides import bounded_sides
 from elsewise.search._sweeps import kick
-from elsewise.solver import Settings, State, init
+from elsewise.settings import Settings
+from elsewise.solver import State, init
 
 __all__ = ["shortened"]
 

@@ -9,8 +9,9 @@ from elsewise.certificate import Evidence, certify_inputs, certify_outputs
 from elsewise.confidence import steering_method
 from elsewise.maps import Rows
 from elsewise.problem import Problem
+from elsewise.settings import Settings
 from elsewise.sides import input_distance
-from elsewise.solver import Settings, State
+from elsewise.solver import State
 from elsewise.transport import direction_blocks
 
 __all__ = ["Side", "bounded_sides", "kept_distance"]
@@ -50,7 +51,7 @@ def bounded_sides(problem: Problem, settings: Settings) -> tuple[Side | None, Si
     method = steering_method(limits.method, limits.trim, problem.factual.shape[0])
 
     def inputs(state: State, draws: int) -> Evidence:
-        still = state.trail is None and not settings.motion.noise
+        still = state.trail is None and not settings.start_noise
         return certify_inputs(
             problem, state.setup.population, state.rows, draws, method=method, still=still
         )

@@ -8,7 +8,8 @@ from dataclasses import replace
 from elsewise.problem import Problem
 from elsewise.search._running import Late, logit_of, rest
 from elsewise.search._sides import Side
-from elsewise.solver import Settings, State
+from elsewise.settings import Settings
+from elsewise.solver import State
 
 __all__ = ["sparser"]
 

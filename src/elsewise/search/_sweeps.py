@@ -6,7 +6,8 @@ from collections.abc import Generator, Iterable, Iterator
 
 from elsewise.problem import Problem
 from elsewise.search._running import Late, clock, finish, rest
-from elsewise.solver import Settings, State, init
+from elsewise.settings import Settings
+from elsewise.solver import State, init
 
 __all__ = ["SWEEP_LOGITS", "kick", "sweep", "trace"]
 
