@@ -32,6 +32,7 @@ from elsewise.models import bind
 from elsewise.models._linear import LinearOutputs
 from elsewise.offers._in_turn import MANY_ROWS
 from elsewise.posing import pose
+from elsewise.proposals import Aim, View, gauss_newton_steps, link_steps
 from elsewise.search._sides import bounded_sides
 from elsewise.settings import Fixed
 from elsewise.sides import input_comparison, input_distance
@@ -406,6 +407,58 @@ def test_tensors_of_mixed_columns_give_what_numpy_gives(sparse: bool) -> None:
     assert (arrays.counterfactual["home"] != rows["home"]).any()
     assert arrays.counterfactual["income"].isna().equals(rows["income"].isna())
     pd.testing.assert_frame_equal(tensors.counterfactual, arrays.counterfactual, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_step_along_any_slope_is_a_number(dtype: type) -> None:
+    sizes = np.array([0.0, 1e-45, 1e-30, 1e-25, 1e-20, 1e-10, 1e-3, 1.0, 1e10, 1e25], dtype=dtype)
+    n = len(sizes)
+    view = View(
+        embedded=np.zeros((n, 2), dtype=dtype),
+        outputs=np.full((n, 1), 0.1, dtype=dtype),
+        gradient=np.stack([sizes, np.zeros(n, dtype=dtype)], axis=1)[:, None, :],
+    )
+    aim = Aim(np.full((n, 2), 0.5, dtype=dtype), np.full((n, 1), 0.7, dtype=dtype), eta=0.9)
+    with np.errstate(over="ignore"):  # a square overflows
+        steps = [*link_steps(aim, view), *gauss_newton_steps(aim, view, damping=1e-3)]
+    assert all(np.isfinite(step).all() for step in steps)
+    half, full = steps[:2]
+    assert (full[1:-1, 0] > 0).all()
+    assert not full[:, 1].any()
+    np.testing.assert_allclose(half, 0.5 * full)
+    usual = 7  # slope 1: the change of the logit over the logit's slope
+    change = np.log(0.7 / 0.3) - np.log(0.1 / 0.9)
+    assert full[usual, 0] == pytest.approx(change * 0.1 * 0.9, rel=1e-5)
+
+
+@pytest.mark.parametrize("many", [False, True])
+@pytest.mark.parametrize("missing", [False, True])
+def test_single_precision_leaves_the_flat_part_of_a_sigmoid(
+    missing: bool, many: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At such logits a squared slope underflows: no step may be what is not a number."""
+    if many:
+        monkeypatch.setattr("elsewise.offers._in_turn.MANY_ROWS", 1)
+    rows = frame(200, np.float32)
+    if missing:
+        rows.loc[::10, "c"] = np.nan
+    layer = torch.nn.Linear(4, 1)
+    with torch.no_grad():
+        layer.weight[:] = torch.tensor([[20.0, 0.0, 3.0, 0.0]])
+        layer.bias[:] = -46.0
+    module = torch.nn.Sequential(layer, torch.nn.Sigmoid())
+    found = ew.explain(
+        ew.models.torch_model(module, prepare=torch.nan_to_num, device="cpu"),
+        rows,
+        target=ew.targets.at_least(0.6),
+        limits=ew.Limits(outputs=0.3),
+        certify="in-sample",
+        settings=ew.Settings(iterations=10, draws=99),
+    )
+    assert found.factual_outputs.mean() < 0.01
+    assert found.outputs.mean() > 0.1
+    assert found.counterfactual.isna().equals(rows.isna())
+    assert (found.counterfactual.max() <= rows.max()).all()
 
 
 def test_a_frame_of_doubles_is_searched_in_double_precision() -> None:

@@ -44,6 +44,8 @@ GRID = 2.0**-33
 """Steps are multiples of this share of a standard deviation."""
 LINK_MARGIN = 1e-3
 """Probabilities are kept this far from 0 and 1 before their logit is taken."""
+FLATTEST = 1e9
+"""Over the largest number: the least squared slope that a gap of logits is divided by."""
 
 
 class Aim(NamedTuple):
@@ -137,6 +139,7 @@ def gauss_newton_steps(aim: Aim, view: View, damping: float) -> list[Array]:
         g, away, missed = slope[:, 0, :], view.embedded - aim.anchor, view.outputs - aim.wanted
         steepness, sideways = row_products(g, g), row_products(g, away)
         along = (pull * sideways - ridge * missed[:, 0]) / (ridge + weight * steepness)
+        along = xp.where(xp.isfinite(along), along, 0.0)
         step = multiply_add(away * (-pull / ridge), g, (weight / ridge * along)[:, None])
     else:
         right = -half_gradient(aim, view)
@@ -158,10 +161,12 @@ def link_steps(aim: Aim, view: View) -> list[Array]:
     goal = xp.clip(aim.wanted[:, 0], LINK_MARGIN, 1.0 - LINK_MARGIN)
     variance = probability * (1.0 - probability)
     slope = view.gradient[:, 0, :]
-    steepness = row_products(slope, slope)
+    # Where it is so flat that a step would overflow, a step goes as far as there are numbers.
+    flattest = FLATTEST / xp.finfo(slope.dtype).max
+    steepness = xp.clip(row_products(slope, slope), flattest, None)
     gap = xp.log(goal / (1.0 - goal)) - xp.log(probability / (1.0 - probability))
     # The logit's slope is the probability's over the variance.
-    length = variance * xp.where(steepness > 0, gap / xp.where(steepness > 0, steepness, 1.0), 0.0)
+    length = variance * gap / steepness
     return [(fraction * length)[:, None] * slope for fraction in LINK_FRACTIONS]
 
 

@@ -136,7 +136,9 @@ def legal_rows(
     elif not legal.restricted:
         inside = legal.inside(moved)
         if xp.finfo(moved.dtype).eps > NEAR:
-            return inside  # single precision has no digits for what is so near
+            # Single precision has no digits for what is so near. What is not a number costs none
+            # either and is not taken, but where cells may be missing, it must not become one.
+            return inside if population.complete else xp.where(xp.isnan(inside), factual, inside)
         # A missing number is not away from anything: the factual cell is kept.
         return xp.where(xp.abs(inside - factual) > NEAR * reach, inside, factual)
     inside = legal.legalize(moved)
