@@ -409,6 +409,38 @@ def test_tensors_of_mixed_columns_give_what_numpy_gives(sparse: bool) -> None:
     pd.testing.assert_frame_equal(tensors.counterfactual, arrays.counterfactual, rtol=0, atol=1e-9)
 
 
+class WritesOver(torch.nn.Module):
+    """Returns the same memory every time, as a module compiled with CUDA graphs does."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.layer = torch.nn.Linear(4, 1).double()
+        self.memory = torch.zeros(1000, 1).double()
+
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        scores = torch.sigmoid(self.layer(rows))
+        if torch.is_grad_enabled():
+            return scores
+        self.memory[: len(scores)] = scores
+        return self.memory[: len(scores)]
+
+
+@pytest.mark.parametrize("device", [None, "cpu"])
+def test_a_module_may_write_over_its_outputs(device: str | None) -> None:
+    module, rows = WritesOver(), frame(100)
+    model = ew.models.torch_model(module, device=device, probability=True)
+    found = ew.explain(
+        model, rows, target=TARGETS["at least"][0], settings=ew.Settings(iterations=3, draws=99)
+    )
+    for outputs, of in (
+        (found.factual_outputs, rows),
+        (found.outputs, found.counterfactual),
+    ):
+        expected = torch.sigmoid(module.layer(torch.tensor(of.to_numpy())))
+        np.testing.assert_allclose(outputs, expected.detach().numpy(), rtol=1e-12)
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_a_step_along_any_slope_is_a_number(dtype: type) -> None:
     sizes = np.array([0.0, 1e-45, 1e-30, 1e-25, 1e-20, 1e-10, 1e-3, 1.0, 1e10, 1e25], dtype=dtype)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from elsewise._arrays import Array, asarray_like, namespace, to_numpy
+from elsewise._arrays import Array, asarray_like, namespace, row_products, to_numpy
 from elsewise._resources import using
 from elsewise.confidence import Comparison, UpperLimit
 from elsewise.edits import Edits, Luck, Unit, draw_edits, learn, revert_edits, units
@@ -188,13 +188,14 @@ def _step(problem: Problem, state: State) -> State:
     population, embedded = setup.population, state.embedded
     moved = move(problem, motion_of(settings), population, recorded, rows, embedded)
     after = population.embed(problem.embedding, moved.rows.codes)
+    moves = after - embedded
     made = _Made(
         iteration=iteration,
         eta=eta,
         rates=xp.stack(
             [
                 xp.mean(moved.costs[1, ...]),
-                xp.linalg.vector_norm(after - embedded) / math.sqrt(after.shape[0]),
+                xp.sqrt(xp.mean(row_products(moves, moves))),
             ]
         ),
     )

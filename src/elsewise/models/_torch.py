@@ -223,9 +223,12 @@ class TorchOutputs:
         return torch.where(usable, slope, torch.zeros_like(slope))
 
     def _kept(self, outputs: Any) -> Any:
-        """Return the chosen outputs (n, K): all of them, or one."""
+        """Return the chosen outputs (n, K), all of them or one, in memory of their own.
+
+        A module may write its next outputs over these, and what is not chosen need not be kept.
+        """
         first = self.keep[0]
-        return outputs[:, first : first + self.columns]
+        return outputs[:, first : first + self.columns].clone()
 
     def _outputs(self, tensor: Any) -> Any:
         """Return all outputs (n, W) of a tensor of codes (n, p), checked."""
