@@ -389,6 +389,10 @@ def test_no_output_limit_is_wider_than_the_support():
     wide = ew.Limits(outputs=0.2, method="finite-sample", support=(-3, 5))
     other = explain(numbers(4), PLAIN, limits=wide, certify="in-sample").certificate.outputs
     assert other.estimate < other.upper_limit <= 8.0
+    sure = ew.Limits(outputs=1.0, method="finite-sample")
+    met = explain(numbers(6), limits=sure, certify="in-sample").certificate.outputs
+    assert met.met
+    assert (met.probability, met.rows_needed, met.debiased) == (1.0, None, None)
 
 
 CUTS = {

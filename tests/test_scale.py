@@ -31,6 +31,7 @@ from elsewise.errors import InvalidInput
 from elsewise.models import bind
 from elsewise.models._linear import LinearOutputs
 from elsewise.offers._in_turn import MANY_ROWS
+from elsewise.offers._in_turn import _go as _in_turn_go
 from elsewise.posing import pose
 from elsewise.proposals import Aim, View, gauss_newton_steps, link_steps
 from elsewise.search._sides import bounded_sides
@@ -323,23 +324,50 @@ def test_torch_tensors_give_what_numpy_gives(
 
 def test_steps_taken_at_once_are_steps_taken_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     place = "elsewise.offers._in_turn."
-    target, limits = TARGETS["sample"]
-    rows, model = frame(300), ew.models.torch_model(network().double(), device="cpu")
-    problem, _ = pose(model, rows, target, None, None, limits, 0)
+    torch.manual_seed(0)
+    # Steep: the first step goes too far for many rows, and several shorter ones would do.
+    module = torch.nn.Sequential(
+        torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1), torch.nn.Sigmoid()
+    ).double()
+    with torch.no_grad():
+        module[2].weight *= 12.0
+    model = ew.models.torch_model(module, device="cpu")
+    target = ew.targets.constant(0.6)
+    problem, _ = pose(model, frame(300), target, None, None, ew.Limits(outputs=0.1), 0)
     monkeypatch.setattr(place + "MANY_ROWS", 1)
     monkeypatch.setattr(place + "MANY_DEVICE_ROWS", 1)
+    rivals: list[int] = []
+    winners: set[int] = set()
+
+    def go(problem: Any, aim: Any, here: Any, index: Any, moved: Any, inputs: Any) -> None:
+        before = here.codes.clone()
+        rows = len(here.costs)
+        _in_turn_go(problem, aim, here, index, moved, inputs)
+        if len(inputs) > rows:
+            rivals.append(len(index) - len(torch.unique(index % rows)))
+            gone = (here.codes != before).any(dim=1)
+            taken = (moved == here.codes[index % rows]).all(dim=1) & gone[index % rows]
+            winners.update((index[taken] // rows).tolist())
 
     def moved() -> torch.Tensor:
-        state = init(problem, ew.Settings(balance=Fixed(eta=0.9)))
+        state = init(problem, ew.Settings(balance=Fixed(eta=0.95)))
         for _ in range(4):
-            state = solver.step(problem, state)
+            codes, outputs = state.rows.codes.clone(), state.rows.outputs.clone()
+            after = solver.step(problem, state)
+            assert torch.equal(state.rows.codes, codes)
+            assert torch.equal(state.rows.outputs, outputs)
+            state = after
         return state.rows.codes
 
     in_turn = moved()
     monkeypatch.setattr(place + "on_device", lambda rows: True)
+    monkeypatch.setattr(place + "_go", go)
     at_once = moved()
-    assert not torch.equal(at_once, problem.factual)
+    assert sum(rivals) > 10
+    assert len(winners) > 1
     torch.testing.assert_close(at_once, in_turn, rtol=0, atol=1e-12)
+    monkeypatch.setattr(place + "MOST", 2.0)  # never all rows
+    torch.testing.assert_close(moved(), in_turn, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("device", [False, True])

@@ -148,6 +148,7 @@ def gauss_newton_steps(aim: Aim, view: View, damping: float) -> list[Array]:
         across = xp.matmul(slope, right[:, :, None])
         inner = xp.linalg.solve(ridge * identity + weight * gram, across)
         step = (right - weight * xp.matmul(xp.matrix_transpose(slope), inner)[:, :, 0]) / ridge
+        step = xp.where(xp.isfinite(step), step, 0.0)
     return [step if length == 1.0 else length * step for length in STEP_LENGTHS]
 
 

@@ -153,7 +153,7 @@ class _Made(NamedTuple):
 
     iteration: int
     eta: float
-    rates: Array
+    measures: Array
     """Array (2,): objective and change, left on their device until they are needed."""
 
 
@@ -192,7 +192,7 @@ def _step(problem: Problem, state: State) -> State:
     made = _Made(
         iteration=iteration,
         eta=eta,
-        rates=xp.stack(
+        measures=xp.stack(
             [
                 xp.mean(moved.costs[1, ...]),
                 xp.sqrt(xp.mean(row_products(moves, moves))),
@@ -260,7 +260,7 @@ def _measured(
         recording,
     )
     level = problem.limits.side_level
-    objective, change = to_numpy(made.rates).tolist()
+    objective, change = to_numpy(made.measures).tolist()
     record = Iteration(
         iteration=made.iteration,
         eta=made.eta,

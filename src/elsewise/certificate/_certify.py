@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 
@@ -122,20 +121,14 @@ def certify_outputs(
     rng = problem.generator("certificate outputs")
     limits = problem.limits
     method = Method(method or limits.method)
-    found = _evidence(comparison, limits, limits.outputs, draws, rng, method, None, support, advise)
-    if support is None or isinstance(problem.target, Known):  # such a target may leave the support
-        return found
-    low, high = support
-    # No quantile is farther from another than the ends of the support are.
-    return _at_most(found, math.sqrt(np.mean((high - low) ** 2)))
-
-
-def _at_most(found: Evidence, largest: float) -> Evidence:
-    """The same evidence with a limit no larger than any distance can be, whatever the rows."""
-    if found.upper_limit is None or found.upper_limit <= largest:
-        return found
-    # Rounding may put the estimate of rows at the far end just above it.
-    return replace(found, upper_limit=max(largest, found.estimate))
+    largest = math.inf
+    if support is not None and not isinstance(problem.target, Known):  # which may leave the support
+        low, high = support
+        # No quantile is farther from another than the ends of the support are.
+        largest = math.sqrt(np.mean((high - low) ** 2))
+    return _evidence(
+        comparison, limits, limits.outputs, draws, rng, method, None, support, advise, largest
+    )
 
 
 def output_support(problem: Problem) -> tuple[float, float] | None:
@@ -184,13 +177,19 @@ def _evidence(
     cap: float | None,
     support: Support | None,
     advise: bool,
+    largest: float = math.inf,
 ) -> Evidence:
+    """Look at one side; no distance is larger than ``largest``, whatever the rows."""
     level = limits.side_level
     limit = certificate_limit(
         comparison, draws, rng, cap=cap, support=support, level=level, method=method
     )
     exact = method is Method.EXACT
-    upper = limit.upper(level)
+    probability = None
+    if bound is not None and not exact:
+        probability = 1.0 if largest <= bound else limit.probability(bound)
+    # Rounding may put the estimate of rows at the far end just above it.
+    upper = max(limit.estimate, min(limit.upper(level), largest))
     debiased, needed = None, None
     if advise and not exact and bound is not None and upper > bound:
         debiased, needed = rows_needed(comparison, limit, bound, level, rng, method)
@@ -199,7 +198,7 @@ def _evidence(
         untrimmed=comparison.untrimmed_distance,
         upper_limit=None if exact else upper,
         bound=bound,
-        probability=None if bound is None or exact else limit.probability(bound),
+        probability=probability,
         method=limit.method,
         assumption=limit.assumption,
         directions=comparison.shape[0],

@@ -293,7 +293,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _of_the_system(error: OSError) -> str:
     """What the system refused, in words."""
     place = "" if error.filename is None else f" ({error.filename})"
-    reason = (error.strerror or str(error)).lower()
+    reason = error.strerror.lower() if error.strerror else str(error)
     return f"the system says: {reason}{place}. Fix: check the path, its permissions and the disk."
 
 

@@ -50,7 +50,7 @@ def folder_in_place(place: Path) -> Iterator[Path]:
         raise InvalidInput(
             "--out",
             expected="a folder that can be made",
-            received=f"{place} ({(error.strerror or str(error)).lower()})",
+            received=f"{place} ({error.strerror.lower() if error.strerror else error})",
             fix="choose another folder",
         ) from error
     try:

@@ -38,7 +38,7 @@ class Legal:
     integer: Array
     """bool (p,): columns of whole codes."""
     broken: Array
-    """bool (n,): rows that are not legal as they are, and so stay as they are."""
+    """bool (n,): rows that stay as they are: not legal themselves, or said to stay."""
     restricted: tuple[tuple[int, tuple[float, ...]], ...] = ()
     """Columns of categories with the codes they may be moved to, where not all."""
     rounds: bool = True

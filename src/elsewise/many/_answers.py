@@ -38,8 +38,8 @@ class Explanations(Mapping[Hashable, Explanation]):
 
     tasks: tuple[Task, ...]
     """What was asked, in order."""
-    answers: tuple[Explanation | Failure, ...]
-    """What came of each; what another process found has no model yet."""
+    arrived: tuple[Explanation | Failure, ...]
+    """What came of each, as it came: what another process found has no model yet."""
     parts: tuple[Hashable, ...]
     """What the parts of a name are called: the names of the table's index."""
     _complete: dict[Hashable, Explanation] = field(default_factory=dict, init=False)
@@ -55,11 +55,22 @@ class Explanations(Mapping[Hashable, Explanation]):
             self._complete[name] = answer if bound else attached(answer, task.model)
         return self._complete[name]
 
+    def __contains__(self, name: object) -> bool:
+        return name in set(self)
+
     def __iter__(self) -> Iterator[Hashable]:
         return (task.name for task, answer in self._pairs() if isinstance(answer, Explanation))
 
     def __len__(self) -> int:
-        return sum(isinstance(answer, Explanation) for answer in self.answers)
+        return sum(isinstance(answer, Explanation) for answer in self.arrived)
+
+    @property
+    def answers(self) -> tuple[Explanation | Failure, ...]:
+        """What came of each task, in order."""
+        return tuple(
+            self[task.name] if isinstance(answer, Explanation) else answer
+            for task, answer in self._pairs()
+        )
 
     @property
     def failures(self) -> dict[Hashable, Failure]:
@@ -95,10 +106,10 @@ class Explanations(Mapping[Hashable, Explanation]):
         return reports.write_text(reports.render_comparison(titled, **options), path)
 
     def _pairs(self) -> Iterator[tuple[Task, Explanation | Failure]]:
-        return zip(self.tasks, self.answers, strict=True)
+        return zip(self.tasks, self.arrived, strict=True)
 
     def __repr__(self) -> str:
-        fine = sum(isinstance(answer, Explanation) and answer.ok for answer in self.answers)
+        fine = sum(isinstance(answer, Explanation) and answer.ok for answer in self.arrived)
         counts = f"{len(self.tasks)} tasks, {fine} as asked for, {len(self.failures)} failed"
         return f"<Explanations: {counts}>"
 

@@ -44,7 +44,7 @@ def run_tasks(
                     answers[place] = _alone(call, jobs)
                     bar.update()
     ordered = tuple(answers[place] for place in range(len(tasks)))
-    return Explanations(tasks=tuple(tasks), answers=ordered, parts=parts)
+    return Explanations(tasks=tuple(tasks), arrived=ordered, parts=parts)
 
 
 def _calls(tasks: list[Task], jobs: int | None) -> list[Any]:

@@ -1,8 +1,8 @@
 """Steps along a model's slope, one after the other: for many rows, where memory and time count.
 
-The cheapest offer is the same whether all are made at once or in turn. In turn, only one step's
-rows are there at a time, and the model is asked only about rows whose inputs cost less than the
-best offer so far, which after the first step are few.
+The cheapest offer is the same whether all are made at once or in turn. In turn, few steps' rows are
+there at a time, and the model is asked only about rows whose inputs cost less than the best offer
+so far, which after the first step are few.
 """
 
 from __future__ import annotations
@@ -131,6 +131,14 @@ def _go(problem: Problem, aim: Aim, here: _Here, index: Array, moved: Array, inp
         put_rows(part, row, take(new, chosen))
 
 
+def _offered(now: Now, step: Array) -> tuple[Array, Array]:
+    """Rows (n, p) moved by a step (n, d) and made legal, and what their inputs cost (n,)."""
+    embedding, population = now.embedding, now.population
+    moved = embedding.push(now.codes, on_grid(step))
+    legal = legal_rows(embedding, population, moved)
+    return legal, input_costs(now.aim, population.embed(embedding, legal))
+
+
 def _offered_by_tiles(now: Now, step: Array) -> tuple[Array, Array]:
     """The same, a few rows at a time, in threads."""
     xp = namespace(now.codes)
@@ -138,11 +146,3 @@ def _offered_by_tiles(now: Now, step: Array) -> tuple[Array, Array]:
     made = parallel(lambda rows: _offered(now.block(rows), step[rows, :]), tiles)
     moved, inputs = (xp.concat(parts) for parts in zip(*made, strict=True))
     return moved, inputs
-
-
-def _offered(now: Now, step: Array) -> tuple[Array, Array]:
-    """Rows (n, p) moved by a step (n, d) and made legal, and what their inputs cost (n,)."""
-    embedding, population = now.embedding, now.population
-    moved = embedding.push(now.codes, on_grid(step))
-    legal = legal_rows(embedding, population, moved)
-    return legal, input_costs(now.aim, population.embed(embedding, legal))
