@@ -186,6 +186,17 @@ def test_the_map_holds_on_a_population_it_never_saw(name: str) -> None:
     assert nothing >= 5 * outside
 
 
+def test_a_start_without_steps_is_a_map() -> None:
+    settings = ew.Settings(step="gradient", draws=99)
+    limits = ew.Limits(outputs=0.9)
+    found = explain(
+        MODELS["function"], TARGETS["sample"], FIT[:60], limits=limits, settings=settings
+    )
+    assert not found.map.steps
+    assert not found.counterfactual.equals(FIT[:60])
+    pd.testing.assert_frame_equal(found.apply(FIT[:60]), found.counterfactual)
+
+
 def test_the_gradient_steps_start_is_a_function_of_the_row() -> None:
     found = explain(
         MODELS["function"],

@@ -166,7 +166,8 @@ def test_steps_in_turn_are_steps_at_once(monkeypatch: pytest.MonkeyPatch) -> Non
     )
 
 
-def test_rules_are_asked_in_turn_too(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("how", [{}, {"step": "gradient", "tau": 20.0, "noise": 0.3}])
+def test_rules_are_asked_in_turn_too(how: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("elsewise.offers._in_turn.MANY_ROWS", 1)
     rows = frame(300)
     schema = ew.Schema.infer(rows).rule(lambda rows: rows["a"] <= rows["b"] + 1.0)
@@ -176,7 +177,7 @@ def test_rules_are_asked_in_turn_too(monkeypatch: pytest.MonkeyPatch) -> None:
         target=ew.targets.at_least(0.6),
         limits=ew.Limits(outputs=0.2),
         schema=schema,
-        settings=ew.Settings(iterations=3, draws=199),
+        settings=ew.Settings(iterations=3, draws=199, **how),
     )
     after, kept = found.counterfactual, rows["a"] <= rows["b"] + 1.0
     assert (after["a"] <= after["b"] + 1.0)[kept].all()

@@ -35,6 +35,7 @@ __all__ = [
     "on_device",
     "put_rows",
     "row_products",
+    "running_maximum",
     "sort_with_order",
     "take",
     "take_ranked",
@@ -235,6 +236,19 @@ def count_before(knots: Array, points: Array) -> Array:
         return xp.searchsorted(knots.contiguous(), points.contiguous(), side="right")
     rows = range(points.shape[0])
     return xp.stack([xp.searchsorted(knots[k, :], points[k, :], side="right") for k in rows])
+
+
+def running_maximum(values: Array) -> Array:
+    """Return the largest value so far, along the last axis.
+
+    Examples
+    --------
+    >>> running_maximum(np.array([[1.0, 3.0, 2.0]]))
+    array([[1., 3., 3.]])
+    """
+    if compat.is_torch_array(values):
+        return values.cummax(-1).values
+    return asarray_like(np.maximum.accumulate(to_numpy(values), axis=-1), values)
 
 
 def index_range(n: int, like: Array) -> Array:

@@ -135,7 +135,8 @@ class Explanation:
                 received=type(rows).__name__,
                 fix="pass pandas.DataFrame(rows, columns=explanation.factual.columns)",
             )
-        if not self.map.steps and not np.array_equal(
+        recorded = self.map.steps or self.map.motion.noise
+        if not recorded and not np.array_equal(
             to_numpy(self.rows.codes), to_numpy(self.problem.factual), equal_nan=True
         ):
             raise InvalidInput(

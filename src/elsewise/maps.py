@@ -247,11 +247,15 @@ def _stepped(problem: Problem, codes: Array, steps: list[Array]) -> Array:
 
 
 def _legal_step(problem: Problem, population: Population, codes: Array, step: Array) -> Array:
-    """Codes (n, p) moved by a step (n, d) and made legal."""
+    """Codes (n, p) moved by a step (n, d) and made legal; rows that would break a rule stay."""
     xp = namespace(codes)
     moved = _stepped(problem, codes, [step])[0, ...]
     # A step that is not a number is none.
-    return legal_rows(problem.embedding, population, xp.where(xp.isnan(moved), codes, moved))
+    moved = xp.where(xp.isnan(moved), codes, moved)
+    legal = legal_rows(problem.embedding, population, moved)
+    if problem.obeys is None:
+        return legal
+    return xp.where(asarray_like(problem.obeys(legal), population.pinned)[:, None], legal, codes)
 
 
 def replay(problem: Problem, recorded: Map, codes: Array) -> Iterator[Rows]:

@@ -15,6 +15,7 @@ from elsewise._arrays import (
     multiply_add,
     namespace,
     on_device,
+    running_maximum,
     take,
 )
 from elsewise._resources import parallel
@@ -114,7 +115,8 @@ def fit_monotone_maps(
         means = xp.astype(sums / counts[1:-1], values.dtype, copy=False)
         return xp.concat([values[:, :1], means, values[:, -1:]], axis=-1)
 
-    knots = window_means(moving_sorted)
+    # Means of equal values may fall by a rounding error.
+    knots = running_maximum(window_means(moving_sorted))
     return MonotoneMaps(
         knots=knots, displacements=_average_ties(knots, window_means(partners) - knots, counts)
     )
