@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from elsewise._arrays import Array, asarray_like, device_of, namespace, take, take_ranked
-from elsewise.offers._offers import Now, Offers, changed_cells, differs
+from elsewise._arrays import Array, device_of, namespace, take, take_ranked
+from elsewise.offers._offers import Now, Offers, changed_cells, differs, obeying
 from elsewise.proposals import input_costs, output_costs, row_costs
 
 if TYPE_CHECKING:
     from elsewise.problem import Problem
 
-__all__ = ["Choice", "choose"]
+__all__ = ["Choice", "Place", "choose"]
 
 MERGED = 3
 """The best offers to a row are tried together as well, at most this many."""
@@ -47,7 +47,7 @@ def choose(problem: Problem, now: Now, outputs: Array, offers: Offers) -> Choice
     before = row_costs(now.aim, now.embedded, outputs)
     if now.price > 0:
         before = before + now.price * changed_cells(now.codes, now.population.codes)
-    stay = _Place(now.codes, outputs, before)
+    stay = Place(now.codes, outputs, before)
     # Output costs are never negative: what the inputs alone make too dear need not be evaluated.
     room = before if offers.exact else (1.0 + SLACK * xp.finfo(before.dtype).eps) * before
     worth = offers.new & (offers.inputs <= room[:, None])
@@ -66,7 +66,7 @@ def choose(problem: Problem, now: Now, outputs: Array, offers: Offers) -> Choice
     number = xp.cumulative_sum(xp.astype(xp.reshape(worth, (-1,)), xp.int64)) - 1
     found = xp.clip(take(number, index), 0, row.shape[0] - 1)
     one = stay.or_cheaper(
-        _Place(
+        Place(
             take(codes, found),
             take(tried.outputs, found),
             take(xp.reshape(costs, (-1,)), index),
@@ -80,26 +80,28 @@ def choose(problem: Problem, now: Now, outputs: Array, offers: Offers) -> Choice
     return _choice(stay, last, costs, used | (among & (several.costs < one.costs)[:, None]))
 
 
-class _Place(NamedTuple):
-    """Where rows could be."""
+class Place(NamedTuple):
+    """Where rows are, or could be."""
 
     codes: Array
+    """Array (n, p)."""
     outputs: Array
+    """Array (n, K)."""
     costs: Array
     """Array (n,)."""
 
-    def or_cheaper(self, other: _Place) -> _Place:
+    def or_cheaper(self, other: Place) -> Place:
         """Here, or there for the rows to which that is cheaper; a tie leaves a row here."""
         xp = namespace(self.costs)
         there = other.costs < self.costs
-        return _Place(
+        return Place(
             xp.where(there[:, None], other.codes, self.codes),
             xp.where(there[:, None], other.outputs, self.outputs),
             xp.where(there, other.costs, self.costs),
         )
 
 
-def _choice(stay: _Place, last: _Place, costs: Array, used: Array) -> Choice:
+def _choice(stay: Place, last: Place, costs: Array, used: Array) -> Choice:
     xp = namespace(costs)
     brought = xp.where(used, stay.costs[:, None] - costs, xp.zeros_like(costs))
     both = xp.stack([stay.costs, last.costs])
@@ -107,8 +109,8 @@ def _choice(stay: _Place, last: _Place, costs: Array, used: Array) -> Choice:
 
 
 def _several(
-    problem: Problem, now: Now, offers: Offers, costs: Array, stay: _Place, one: _Place
-) -> tuple[_Place, Array]:
+    problem: Problem, now: Now, offers: Offers, costs: Array, stay: Place, one: Place
+) -> tuple[Place, Array]:
     """The best offers to each row at once, and which those are, bool Array (n, C).
 
     What helps on its own often helps together, and an iteration gets further. Of two offers that
@@ -126,7 +128,7 @@ def _several(
         codes = xp.where(more, offers.rows(everyone, offer), codes)
         touched = touched | more
     another = xp.any(differs(codes, one.codes), axis=-1)
-    place = _Place(codes, xp.zeros_like(one.outputs), xp.full_like(one.costs, np.inf))
+    place = Place(codes, xp.zeros_like(one.outputs), xp.full_like(one.costs, np.inf))
     (row,) = xp.nonzero(another)
     if row.shape[0] > 0:
         some = take(codes, row)
@@ -163,10 +165,7 @@ def _evaluated(
     """Ask the model about candidates ``codes`` (S, p) that may cost less than ``most`` (S,)."""
     xp = namespace(codes)
     worth = inputs < most
-    if problem.obeys is not None and bool(xp.any(worth)):
-        keeps = xp.zeros_like(worth)
-        keeps[worth] = asarray_like(problem.obeys(codes[worth, ...]), worth)
-        worth = keeps
+    worth = obeying(problem, codes, worth)
     wanted = take(now.aim.wanted, row)
     outputs = xp.zeros_like(wanted)
     if bool(xp.all(worth)):

@@ -7,14 +7,14 @@ so far, which after the first step are few.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from elsewise._arrays import Array, asarray_like, namespace, on_device, put_rows, take
+from elsewise._arrays import Array, namespace, on_device, put_rows, take
 from elsewise._resources import parallel
-from elsewise.offers._choice import Choice
-from elsewise.offers._offers import Now, legal_rows
+from elsewise.offers._choice import Choice, Place
+from elsewise.offers._offers import Now, legal_rows, obeying
 from elsewise.proposals import Aim, input_costs, on_grid, output_costs, row_costs
 from elsewise.transport import row_tiles
 
@@ -50,18 +50,15 @@ def steps_in_turn(problem: Problem, now: Now, outputs: Array, steps: list[Array]
     # An accelerator would rather be asked about the last ones, which few rows can use, at once.
     turns = [steps[:1], steps[1:]] if device and len(steps) > 1 else [[step] for step in steps]
     before = row_costs(now.aim, now.embedded, outputs)
-    here = _Here(*(xp.asarray(part, copy=True) for part in (now.codes, outputs, before)))
+    here = Place(*(xp.asarray(part, copy=True) for part in (now.codes, outputs, before)))
     for turn in turns:
         moved, inputs = _joined([offered(now, step) for step in turn])
         # Output costs are never negative: what the inputs alone make too dear is not evaluated.
         worth = xp.reshape(xp.reshape(inputs, (len(turn), -1)) < here.costs, (-1,))
-        if problem.obeys is not None and bool(xp.any(worth)):
-            keeps = xp.zeros_like(worth)
-            keeps[worth] = asarray_like(problem.obeys(moved[worth, ...]), worth)
-            worth = keeps
+        worth = obeying(problem, moved, worth)
         (index,) = xp.nonzero(worth)
         if len(turn) == 1 and index.shape[0] > MOST * worth.shape[0]:
-            here = _or_there(problem, now.aim, here, worth, moved, inputs)
+            here = here.or_cheaper(_there(problem, now.aim, worth, moved, inputs))
         elif index.shape[0] > 0:
             _go(problem, now.aim, here, index, take(moved, index), inputs)
     nothing = xp.zeros_like(before[: len(steps)])
@@ -77,33 +74,15 @@ def _joined(offers: list[tuple[Array, Array]]) -> tuple[Array, Array]:
     return xp.concat(moved), xp.concat(inputs)
 
 
-class _Here(NamedTuple):
-    """Where rows are by now."""
-
-    codes: Array
-    """Array (n, p)."""
-    outputs: Array
-    """Array (n, K)."""
-    costs: Array
-    """Array (n,)."""
-
-
-def _or_there(
-    problem: Problem, aim: Aim, here: _Here, worth: Array, moved: Array, inputs: Array
-) -> _Here:
-    """Rows here, or where they have ``moved`` if that is worth trying, bool (n,), and cheaper."""
+def _there(problem: Problem, aim: Aim, worth: Array, moved: Array, inputs: Array) -> Place:
+    """All rows where they have ``moved``; what is not worth trying, bool (n,), costs infinitely."""
     xp = namespace(moved)
     outputs = problem.precise.values(moved)
     costs = inputs + output_costs(aim.wanted, aim.output_weight, outputs)
-    better = worth & (costs < here.costs)
-    return _Here(
-        xp.where(better[:, None], moved, here.codes),
-        xp.where(better[:, None], outputs, here.outputs),
-        xp.where(better, costs, here.costs),
-    )
+    return Place(moved, outputs, xp.where(worth, costs, xp.full_like(costs, np.inf)))
 
 
-def _go(problem: Problem, aim: Aim, here: _Here, index: Array, moved: Array, inputs: Array) -> None:
+def _go(problem: Problem, aim: Aim, here: Place, index: Array, moved: Array, inputs: Array) -> None:
     """Let rows go, in place, to the cheapest of a few offers that costs less than where they are.
 
     Parameters

@@ -12,9 +12,18 @@ from elsewise.proposals import Aim, input_costs
 
 if TYPE_CHECKING:
     from elsewise.features import Embedding
-    from elsewise.problem import Population
+    from elsewise.problem import Population, Problem
 
-__all__ = ["Now", "Offers", "changed_cells", "differs", "legal_rows", "side_by_side"]
+__all__ = [
+    "Now",
+    "Offers",
+    "changed_cells",
+    "differs",
+    "legal_rows",
+    "obeying",
+    "side_by_side",
+    "stepped_rows",
+]
 
 NEAR = 1e-8
 """A number within this share of a standard deviation of its factual value is that value."""
@@ -144,6 +153,16 @@ def legal_rows(
     inside = legal.legalize(moved)
     back = xp.abs(inside - factual) <= NEAR * reach
     return xp.where(back, factual, inside)
+
+
+def obeying(problem: Problem, codes: Array, worth: Array) -> Array:
+    """Those of the rows (n, p) worth asking about, bool (n,), that keep every rule."""
+    xp = namespace(worth)
+    if problem.obeys is None or not bool(xp.any(worth)):
+        return worth
+    keeps = xp.zeros_like(worth)
+    keeps[worth] = asarray_like(problem.obeys(codes[worth, ...]), worth)
+    return keeps
 
 
 def differs(codes: Array, others: Array) -> Array:
