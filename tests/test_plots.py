@@ -57,6 +57,13 @@ def test_outputs_draws_the_quantiles_of_all_three(explanation: ew.Explanation) -
     assert legend == ["95 % band", "factual", "counterfactual", "target"]
 
 
+def test_a_band_that_cannot_be_seen_is_said_to_be_there(explanation: ew.Explanation) -> None:
+    rows = explanation.rows._replace(outputs=0.5 + 0.01 * explanation.rows.outputs)
+    flat = dataclasses.replace(explanation, rows=rows)
+    legend = [text.get_text() for text in plots.outputs(flat).get_legend().get_texts()]
+    assert legend[0] == "95 % band, hardly wider than the line"
+
+
 def test_the_band_holds_the_curve_and_shrinks_with_rows() -> None:
     from elsewise.plots._quantiles import _band
 
@@ -463,4 +470,4 @@ def test_a_number_that_stays_gets_no_direction() -> None:
     from elsewise.plots._changes import FACTUAL, _look
 
     row = pd.Series({"mean_before": 2.0, "mean_after": 2.0001, "rows_moved": 0.1, "share": 0.0})
-    assert _look(row) == (FACTUAL, "· mean 2 → 2")
+    assert _look(row) == (FACTUAL, "10 % of rows change, mean still 2")

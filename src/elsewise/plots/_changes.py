@@ -74,11 +74,12 @@ def changes(explanation: Explanation, ax: Axes | None = None, most: int = MOST_B
 def _look(row: pd.Series[Any]) -> tuple[str, str]:
     """Colour and words of one feature's bar."""
     before, after = row.get("mean_before", np.nan), row.get("mean_after", np.nan)
+    moved = f"{row['rows_moved']:.0%} of rows change".replace("%", " %", 1)
     if np.isnan(before):
-        return SWAP, f"{row['rows_moved']:.0%} of rows change".replace("%", " %", 1)
-    arrow, colour = ("▲", UP) if after > before else ("▼", DOWN)
+        return SWAP, moved
     if amount(before) == amount(after):
-        arrow, colour = "·", FACTUAL
+        return FACTUAL, f"{moved}, mean still {amount(after)}"
+    arrow, colour = ("▲", UP) if after > before else ("▼", DOWN)
     return colour, f"{arrow} mean {amount(before)} → {amount(after)}"
 
 

@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 
 __all__ = ["feature", "features", "outputs", "projected"]
 
+THIN = 0.025
+"""Share of the height of a picture below which a band can hardly be seen beside its line."""
+
 
 def outputs(
     explanation: Explanation, ax: Axes | None = None, column: int = 0, label: str | None = None
@@ -59,7 +62,8 @@ def outputs(
     problem = explanation.problem
     after, before = explanation.outputs[:, column], explanation.factual_outputs[:, column]
     levels = levels_of(after.size)
-    if (confidence := explanation.certificate.confidence) is not None:
+    confidence = explanation.certificate.confidence
+    if confidence is not None:
         low, high = _band(after, levels, confidence)
         band = ax.fill_between(levels, low, high, color=COUNTERFACTUAL, alpha=0.2, linewidth=0)
         band.set_label(f"{100 * confidence:.4g} % band")
@@ -71,6 +75,8 @@ def outputs(
     if problem.outputs.probability:
         ax.set_ylim(0, 1)
         percent(ax, "y")
+    if confidence is not None and np.nanmax(high - low) < THIN * np.ptp(ax.get_ylim()):
+        band.set_label(f"{band.get_label()}, hardly wider than the line")
     legend(ax)
     # Of a pipeline, its last step says what the output is.
     name = problem.outputs.description.rsplit(").", 1)[-1] if label is None else label
