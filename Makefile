@@ -13,7 +13,7 @@ help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' Makefile
 
 demo: $(VENV)/.core  ## explain a model on the built-in dataset (light core, no torch)
-	$(BIN)/python -m elsewise.demo
+	$(BIN)/python -m elsewise demo
 
 # One process per core, one thread in each: boosters' threads would fight over the cores.
 test: $(VENV)/.test  ## run the tests and doctests

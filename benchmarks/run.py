@@ -130,7 +130,7 @@ def measured(
         model,
         rows,
         target=ew.targets.constant(1.0),
-        limits=ew.Limits(outputs=bound),
+        bounds=ew.Bounds(outputs=bound),
         schema=schema,
         background=train,
         certify="in-sample",

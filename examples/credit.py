@@ -47,7 +47,7 @@ def main(folder: Path) -> None:
         target=ew.targets.at_most(0.35),
         schema=schema,
         background=data.frame,
-        limits=ew.Limits(outputs=0.06),
+        bounds=ew.Bounds(outputs=0.06),
     )
 
     print(f"{len(risky)} of {len(data.frame)} applicants have a predicted risk above 40 %.")

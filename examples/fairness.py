@@ -44,7 +44,7 @@ def main(folder: Path) -> None:
         target=ew.targets.group(scores[~young]),
         schema=ew.Schema.infer(data.frame[young], data.frame).freeze("Age", "Sex"),
         background=data.frame,
-        limits=ew.Limits(outputs=0.05),
+        bounds=ew.Bounds(outputs=0.05),
     )
 
     print(f"{young.sum()} applicants of up to 25 years: mean risk {scores[young].mean():.3f}")

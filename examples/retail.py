@@ -55,7 +55,7 @@ def main(folder: Path) -> None:
         target=ew.targets.distribution(stats.norm(58.0, 6.0)),
         schema=ew.Schema.infer(rows, frame).freeze("years").range("discount", 0, 30),
         background=frame,
-        limits=ew.Limits(outputs=3.0),
+        bounds=ew.Bounds(outputs=3.0),
     )
 
     print(ew.report.headline(explanation, "predicted spending"))

@@ -39,7 +39,7 @@ def explained(target: ew.targets.Target | None = None, **limits: float) -> ew.Ex
         ew.models.function(score, smooth=True, probability=True),
         frame(),
         target=target or ew.targets.at_least(0.6),
-        limits=ew.Limits(**(limits or {"inputs": 0.5, "outputs": 0.12})),
+        bounds=ew.Bounds(**(limits or {"inputs": 0.5, "outputs": 0.12})),
         settings=ew.Settings(iterations=12, draws=99),
     )
 
@@ -62,7 +62,7 @@ def wide() -> ew.Explanation:
         rows,
         target=ew.targets.shift(4.0),
         schema=ew.Schema.infer(rows).one_hot_group("home", ["own", "rent"]).freeze("x1"),
-        limits=ew.Limits(outputs=2.0),
+        bounds=ew.Bounds(outputs=2.0),
         settings=ew.Settings(iterations=6, draws=99),
     )
 
@@ -84,6 +84,6 @@ def hostile() -> ew.Explanation:
         ew.models.function(model, smooth=True, probability=True),
         rows,
         target=ew.targets.at_least(0.6),
-        limits=ew.Limits(outputs=0.2),
+        bounds=ew.Bounds(outputs=0.2),
         settings=ew.Settings(iterations=5, draws=99),
     )

@@ -39,7 +39,7 @@ QUIET = {"iterations": 20, "thread_count": 1, "verbose": 0, "allow_writing_files
 def explain(model: object, rows: pd.DataFrame, **more: object) -> ew.Explanation:
     asked = {
         "target": ew.targets.at_least(0.6),
-        "limits": ew.Limits(outputs=0.2),
+        "bounds": ew.Bounds(outputs=0.2),
         "certify": "in-sample",
         "settings": FAST,
     }
@@ -104,8 +104,8 @@ def test_german_credit_prefers_fewer_rows_where_a_share_is_asked_for() -> None:
     model = credit_pipeline(LogisticRegression()).fit(frame, 1 - data.outcome)
     rows = frame.head(80)
     asked = ew.targets.share(approved=0.95, margin=0.1)
-    limits = ew.Limits(outputs=0.02)
-    explanation = explain(model, rows, target=asked, limits=limits, background=frame)
+    limits = ew.Bounds(outputs=0.02)
+    explanation = explain(model, rows, target=asked, bounds=limits, background=frame)
     before = model.predict_proba(rows)[:, 1]
     assert np.mean(before >= 0.5) < 0.95
     assert np.mean(explanation.outputs >= 0.5) >= 0.95
@@ -119,7 +119,7 @@ def test_a_share_of_a_class_makes_it_the_most_likely() -> None:
     rows, kind = mixed(90), three_classes(mixed(90))
     model = credit_pipeline(LogisticRegression()).fit(rows, kind)
     explanation = explain(
-        model, rows, target=ew.targets.share(0.6, of=2, margin=0.2), limits=ew.Limits(outputs=0.03)
+        model, rows, target=ew.targets.share(0.6, of=2, margin=0.2), bounds=ew.Bounds(outputs=0.03)
     )
     before = np.argmax(explanation.factual_outputs, axis=1) == 2
     after = np.argmax(explanation.outputs, axis=1) == 2
@@ -214,7 +214,7 @@ NATIVE = {
 def test_native_boosters(name: str) -> None:
     fit, score = NATIVE[name]
     model = fit()
-    explanation = explain(model, ROWS, limits=ew.Limits(outputs=0.1))
+    explanation = explain(model, ROWS, bounds=ew.Bounds(outputs=0.1))
     outputs = explanation.problem.outputs
     assert outputs.probability
     assert outputs.description.endswith("class 1 (1)")
@@ -251,7 +251,7 @@ REGRESSION = {
 def test_regression(name: str) -> None:
     fit, score = REGRESSION[name]
     model = fit()
-    explanation = explain(model, ROWS, target=ew.targets.shift(0.5), limits=ew.Limits(outputs=0.3))
+    explanation = explain(model, ROWS, target=ew.targets.shift(0.5), bounds=ew.Bounds(outputs=0.3))
     assert not explanation.problem.outputs.probability
     assert_sound(explanation, lambda rows: score(model, rows))
 
@@ -282,7 +282,7 @@ def test_multiclass_probability_vectors(name: str) -> None:
     fit, score = MULTICLASS[name]
     model = fit()
     wanted = ew.targets.sample(score(model, ROWS)[CLASSES == 2])
-    explanation = explain(model, ROWS, target=wanted, limits=ew.Limits(outputs=0.25))
+    explanation = explain(model, ROWS, target=wanted, bounds=ew.Bounds(outputs=0.25))
     assert explanation.problem.outputs.columns == 3
     assert explanation.problem.outputs.probability
     assert_sound(explanation, lambda rows: score(model, rows))
@@ -335,7 +335,7 @@ def test_statsmodels_formulas(name: str) -> None:
     rng = np.random.default_rng(0)
     noisy = np.where(rng.random(len(rows)) < 0.8, approved(rows), 1 - approved(rows))
     results = fit(rows, noisy)
-    explanation = explain(results, rows, limits=ew.Limits(outputs=0.1))
+    explanation = explain(results, rows, bounds=ew.Bounds(outputs=0.1))
     assert explanation.problem.outputs.description == description
     assert explanation.problem.outputs.probability
     assert explanation.problem.outputs.smooth
@@ -349,7 +349,7 @@ def test_statsmodels_arrays(constant: str) -> None:
     results = sm.OLS(SUM, inputs.to_numpy() if constant == "arrays" else inputs).fit()
     frame = inputs if constant == "in the frame" else rows
     explanation = explain(
-        results, frame, target=ew.targets.shift(0.3), limits=ew.Limits(outputs=0.1)
+        results, frame, target=ew.targets.shift(0.3), bounds=ew.Bounds(outputs=0.1)
     )
     assert not explanation.problem.outputs.probability
     assert_sound(
@@ -730,6 +730,6 @@ def test_bad_input_is_named(name: str) -> None:
 def test_a_linear_model_of_numbers_needs_no_search_by_trial() -> None:
     rows = counts()[["income", "total"]]
     model = LinearRegression().fit(rows, count_score(counts()))
-    explanation = explain(model, rows, target=ew.targets.shift(0.1), limits=ew.Limits(outputs=0.05))
+    explanation = explain(model, rows, target=ew.targets.shift(0.1), bounds=ew.Bounds(outputs=0.05))
     assert explanation.problem.outputs.smooth
     assert_sound(explanation, model.predict)

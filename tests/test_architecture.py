@@ -1,8 +1,8 @@
-"""The layout is enforced: modules import only from strictly lower levels.
+"""The layout is enforced: units import from their own layer or a lower one, never in a circle.
 
 Every import of every module under ``src/elsewise`` is read with ``ast``, those inside functions
-too. ``errors`` and ``_arrays`` may be imported from anywhere, a package's own modules may import
-each other.
+too. ``python tests/test_architecture.py`` prints the units, the edges between them and the longest
+chain of modules.
 """
 
 from __future__ import annotations
@@ -19,58 +19,24 @@ import pytest
 
 ROOT = Path(__file__).parents[1] / "src" / "elsewise"
 
-LEVELS = {
-    "errors": 0,
-    "_arrays": 0,
-    "_resources": 0,
-    "tradeoff": 0,
-    "transport": 0,
-    "features": 0,
-    "targets": 0,
-    "models": 1,
-    "balance": 1,
-    "entropic": 1,
-    "confidence": 2,
-    "settings": 2,
-    "problem": 3,
-    "posing": 4,
-    "proposals": 4,
-    "sides": 4,
-    "split": 4,
-    "edits": 4,
-    "offers": 5,
-    "plans": 5,
-    "maps": 6,
-    "certificate": 7,
-    "solver": 7,
-    "asking": 8,
-    "search": 8,
-    "explanation": 9,
-    "insight": 10,
-    "saving": 10,
-    "metrics": 10,
-    "datasets": 10,
-    "baselines": 10,
-    "_explain": 11,
-    "plots": 11,
-    "report": 13,
-    "_travel": 12,
-    "_frontier": 12,
-    "_stability": 12,
-    "many": 14,
-    "distributed": 14,
-    "demo": 14,
-    "cli": 15,
-    "__main__": 16,
-    "__init__": 16,
+LAYERS = {
+    "foundations": {"errors", "_arrays", "_resources", "text"},
+    "mathematics": {"transport", "confidence", "features", "targets", "models"},
+    "method": {"settings", "request", "measure", "moves", "maps", "search", "certificate"},
+    "answer": {"_explain", "explanation", "analysis", "metrics", "baselines", "saving"},
+    "faces": {"plots", "report", "batch", "cli", "datasets", "__main__", "__init__"},
 }
-FROM_ANYWHERE = {"errors", "_arrays", "_resources"}
+"""A unit imports from its own layer and from those above it in this list, and never in a circle."""
+ORDER = {unit: place for place, units in enumerate(LAYERS.values()) for unit in units}
+MOST_UNITS = 28
+LONGEST_CHAIN = 16
 
 # Methods that reach up, each a one-line delegate with its import inside the function.
-REACHED = ("insight", "plots", "report", "saving", "_frontier", "_stability")
-DELEGATES = {("explanation", part) for part in REACHED} | {("certificate", "report")}
+REACHED = ("analysis", "plots", "report", "saving")
+DELEGATES = {("explanation", part) for part in REACHED}
+DELEGATES |= {("certificate", "report"), ("analysis", "plots")}
 
-MAY_PRINT = {"cli", "demo"}
+MAY_PRINT = {"cli"}
 # Frameworks and the only part that may import them, types aside; torch only inside functions.
 ONLY_IN = {"torch": "models", "matplotlib": "plots"}
 HEAVY = ("torch", "matplotlib", "sklearn")
@@ -121,11 +87,16 @@ def imports_of(tree: ast.Module, package: str) -> Iterator[Import]:
         pending.extend((child, inside, typing) for child in ast.iter_child_nodes(node))
 
 
+def layer_of(unit: str) -> str:
+    """Return the name of the layer that a unit is in."""
+    return list(LAYERS)[ORDER[unit]]
+
+
 def violations(name: str, source: str, *, is_package: bool = False) -> list[str]:
     """Return what a module's imports break, as readable lines."""
     part = part_of(name)
-    if part not in LEVELS:
-        return [f"{name}: {part!r} has no level; add it to the layout"]
+    if part not in ORDER:
+        return [f"{name}: {part!r} is in no layer; add it to the layout"]
     package = name if is_package else name.rpartition(".")[0]
     found = []
     for target, line, inside, typing in imports_of(ast.parse(source), package):
@@ -139,18 +110,107 @@ def violations(name: str, source: str, *, is_package: bool = False) -> list[str]
         if root != "elsewise":
             continue
         other = part_of(target)
-        if other in FROM_ANYWHERE or other == part:
+        if other == part:
             continue
         if (part, other) in DELEGATES and (inside or typing):
             continue
-        if other not in LEVELS:
-            found.append(f"{where}: {other!r} is no module of the layout")
-        elif LEVELS[other] >= LEVELS[part]:
-            found.append(f"{where}: level {LEVELS[other]} from level {LEVELS[part]}")
+        if other not in ORDER:
+            found.append(f"{where}: {other!r} is no unit of the layout")
+        elif ORDER[other] > ORDER[part]:
+            found.append(f"{where}: {layer_of(other)} from {layer_of(part)}")
     return found
 
 
 MODULES = {dotted_name(path): path for path in sorted(ROOT.rglob("*.py"))}
+
+
+def homes() -> dict[str, dict[str, str]]:
+    """For each module, the module in which each name that it holds is defined or re-exported."""
+    found: dict[str, dict[str, str]] = {}
+    for name, path in MODULES.items():
+        tree = ast.parse(path.read_text("utf-8"))
+        names: dict[str, str] = {}
+        for node in tree.body:
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("elsewise."):
+                names.update({alias.asname or alias.name: node.module for alias in node.names})
+        found[name] = names
+    return found
+
+
+def module_edges() -> dict[str, set[str]]:
+    """Modules that each module imports when it is loaded, each name taken where it is defined."""
+    known = homes()
+
+    def home(module: str, name: str) -> str:
+        if f"{module}.{name}" in MODULES:
+            return f"{module}.{name}"
+        further = known.get(module, {}).get(name)
+        return module if further is None else home(further, name)
+
+    edges: dict[str, set[str]] = {name: set() for name in MODULES}
+    for name, path in MODULES.items():
+        pending: list[ast.AST] = [ast.parse(path.read_text("utf-8"))]
+        while pending:
+            node = pending.pop()
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                continue
+            if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+                continue
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("elsewise"):
+                edges[name] |= {home(node.module, alias.name) for alias in node.names} - {name}
+            pending.extend(ast.iter_child_nodes(node))
+    return edges
+
+
+def longest_chain() -> list[str]:
+    """Return the longest chain of modules, each of which imports the next."""
+    edges = module_edges()
+    best: dict[str, list[str]] = {}
+
+    def chain(name: str, above: tuple[str, ...]) -> list[str]:
+        assert name not in above, f"import cycle: {' -> '.join((*above, name))}"
+        if name not in best:
+            rest = [chain(other, (*above, name)) for other in sorted(edges[name])]
+            best[name] = [name, *max(rest, key=len, default=[])]
+        return best[name]
+
+    return max((chain(name, ()) for name in MODULES), key=len)
+
+
+def unit_edges() -> set[tuple[str, str]]:
+    """Pairs of units of which the first imports the second when it is loaded."""
+    return {
+        (part_of(name), part_of(other))
+        for name, others in module_edges().items()
+        for other in others
+        if part_of(name) != part_of(other)
+    } - {("__init__", "__init__")}
+
+
+def units() -> list[str]:
+    """Return the top-level units."""
+    return sorted({part_of(name) for name in MODULES} - {"__init__", "__main__"})
+
+
+def test_units_are_few_and_chains_short() -> None:
+    assert len(units()) <= MOST_UNITS
+    assert len(longest_chain()) <= LONGEST_CHAIN, longest_chain()
+
+
+def test_units_are_not_in_circles() -> None:
+    pairs = unit_edges()
+    remaining = set(units())
+    while remaining:
+        free = {u for u in remaining if not any(a == u and b in remaining for a, b in pairs)}
+        assert free, f"units that import each other: {sorted(remaining)}"
+        remaining -= free
+
+
+def test_no_two_modules_share_a_name() -> None:
+    stems = [name for name in MODULES if MODULES[name].stem not in {"__init__", "__main__"}]
+    names = [name.rpartition(".")[2].lstrip("_") for name in stems]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    assert not twice
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -205,25 +265,21 @@ def test_import_is_lazy() -> None:
 
 
 def test_kernels_import_without_frameworks() -> None:
-    kernels = [name for name in ("transport", "proposals", "maps", "solver") if name_exists(name)]
+    kernels = ("transport", "moves", "maps", "search")
     assert loaded_by("\n".join(f"import elsewise.{name}" for name in kernels)) == set()
-
-
-def name_exists(part: str) -> bool:
-    return any(part_of(name) == part for name in MODULES)
 
 
 @pytest.mark.parametrize(
     ("name", "source", "message"),
     [
-        ("elsewise.features", "import elsewise.solver", "level 7 from level 0"),
-        ("elsewise.features._schema", "from elsewise.targets import sample", "level 0 from level"),
-        ("elsewise.solver", "def f():\n    import elsewise.certificate", "level 7 from level 7"),
-        ("elsewise.models._x", "from ..solver import solve", "level 7 from level 1"),
-        ("elsewise.explanation", "from elsewise import plots", "level 11 from level 9"),
-        ("elsewise.solver", "from elsewise import explain", "no module of the layout"),
-        ("elsewise.invented", "", "no level"),
-        ("elsewise.solver", "def f():\n    import torch", "belongs in models only"),
+        ("elsewise.features", "import elsewise.search", "method from mathematics"),
+        ("elsewise.features._schema", "from elsewise.plots import panel", "faces from mathematics"),
+        ("elsewise.search", "def f():\n    import elsewise.saving", "answer from method"),
+        ("elsewise.models._x", "from ..search import solve", "method from mathematics"),
+        ("elsewise.analysis", "from elsewise import plots", "faces from answer"),
+        ("elsewise.search", "from elsewise import explain", "no unit of the layout"),
+        ("elsewise.invented", "", "in no layer"),
+        ("elsewise.search", "def f():\n    import torch", "belongs in models only"),
         ("elsewise.models._torch", "import torch.nn", "inside functions only"),
         ("elsewise.report", "from matplotlib import pyplot", "belongs in plots only"),
     ],
@@ -236,7 +292,7 @@ def test_the_test_sees_violations(name: str, source: str, message: str) -> None:
 @pytest.mark.parametrize(
     ("name", "source"),
     [
-        ("elsewise.solver", "from elsewise.transport import ranks"),
+        ("elsewise.search", "from elsewise.transport import rank"),
         ("elsewise.targets", "from elsewise.errors import InvalidInput"),
         ("elsewise.models._torch", "def f():\n    import torch\n    from ._bind import bind"),
         ("elsewise.models._torch", "if TYPE_CHECKING:\n    import torch"),
@@ -246,3 +302,10 @@ def test_the_test_sees_violations(name: str, source: str, message: str) -> None:
 )
 def test_the_test_allows_what_the_layout_allows(name: str, source: str) -> None:
     assert not violations(name, source)
+
+
+if __name__ == "__main__":
+    for layer, members in LAYERS.items():
+        print(f"{layer}: {', '.join(sorted(members & set(units())))}")
+    print(f"{len(units())} units, {len(unit_edges())} edges between them")
+    print(f"longest chain, {len(longest_chain())} modules: {' > '.join(longest_chain())}")

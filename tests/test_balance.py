@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from elsewise.balance import IntervalNarrowing, SetShrinking, balance_gaps
 from elsewise.errors import InvalidInput
+from elsewise.settings import IntervalNarrowing, SetShrinking, balance_gaps
 
 INF = math.inf
 gaps = st.floats(-10, 10) | st.sampled_from([-INF, INF, 0.0, -0.0])

@@ -142,9 +142,9 @@ def test_limits_are_certified_or_not(
     method: Method, refused: pd.DataFrame, background: pd.DataFrame
 ) -> None:
     def outcome(**bounds: float) -> ew.Outcome:
-        limits = ew.Limits(**bounds)
+        limits = ew.Bounds(**bounds)
         target = ew.targets.at_least(0.5)
-        found = method(score, refused, background=background, target=target, limits=limits)
+        found = method(score, refused, background=background, target=target, bounds=limits)
         return found.status.outcome
 
     assert outcome(inputs=50.0) is ew.Outcome.CERTIFIED
@@ -304,7 +304,7 @@ def test_bins_hold_every_value_and_stand_for_seen_ones(background: pd.DataFrame)
         schema=None,
         background=None,
         target=None,
-        limits=None,
+        bounds=None,
         threshold=0.5,
         seed=0,
     )

@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 import elsewise as ew
 import people
 from elsewise import report
-from elsewise.certificate import Certificate, Kind, Verdict, probability_text, told_apart
+from elsewise.certificate import Certificate, format_distinct, probability_text
 from elsewise.certificate._certify import _compared_support, output_support
 from elsewise.confidence import Method
 from elsewise.errors import InvalidInput
 from elsewise.features import Feature, largest_squared_move
 from elsewise.features import Kind as Column
-from elsewise.posing import pose
+from elsewise.request import Kind, Verdict, pose
 from elsewise.search import Outcome
 
 FAST = ew.Settings(iterations=5, draws=79, directions=6)
@@ -52,12 +52,12 @@ def explain(rows: pd.DataFrame, model: object = PROBABILITY, **asked: object) ->
 
 @pytest.fixture(scope="module")
 def held_out() -> ew.Explanation:
-    return explain(numbers(200), limits=ew.Limits(inputs=0.6, outputs=0.2))
+    return explain(numbers(200), bounds=ew.Bounds(inputs=0.6, outputs=0.2))
 
 
 @pytest.fixture(scope="module")
 def whole() -> ew.Explanation:
-    return explain(numbers(80), limits=ew.Limits(inputs=0.6, outputs=0.1), population="all")
+    return explain(numbers(80), bounds=ew.Bounds(inputs=0.6, outputs=0.1), population="all")
 
 
 @pytest.fixture(scope="module")
@@ -120,17 +120,20 @@ def test_every_place_says_the_same(name, request, tmp_path):
 
 
 def test_limits_with_a_support_are_saved(tmp_path):
-    limits = ew.Limits(support=(-9.0, 9.0), cutoff=0.25, method="finite-sample")
-    found = explain(numbers(), PLAIN, target=ew.targets.shift(0.5), limits=limits)
-    assert ew.load(found.save(tmp_path / "run")).problem.limits == limits
+    limits = ew.Bounds(support=(-9.0, 9.0), cutoff=0.25, method="finite-sample")
+    found = explain(numbers(), PLAIN, target=ew.targets.shift(0.5), bounds=limits)
+    assert ew.load(found.save(tmp_path / "run")).problem.bounds == limits
     assert {readout.cutoff for readout in found.certificate.readouts} == {None, 0.25}
 
 
 def test_numbers_that_round_alike_are_told_apart():
-    assert told_apart(0.2000004, 0.2) == ("0.2000004", "0.2")
-    assert told_apart(0.2, 0.2) == ("0.2", "0.2")
-    assert told_apart(np.nextafter(0.2, 1.0), 0.2) == ("0.20000000000000004", "0.20000000000000001")
-    found = explain(numbers(), limits=ew.Limits(outputs=0.1))
+    assert format_distinct(0.2000004, 0.2) == ("0.2000004", "0.2")
+    assert format_distinct(0.2, 0.2) == ("0.2", "0.2")
+    assert format_distinct(np.nextafter(0.2, 1.0), 0.2) == (
+        "0.20000000000000004",
+        "0.20000000000000001",
+    )
+    found = explain(numbers(), bounds=ew.Bounds(outputs=0.1))
     side = dataclasses.replace(found.certificate.outputs, upper_limit=0.10004)
     near = dataclasses.replace(
         found, certificate=dataclasses.replace(found.certificate, outputs=side)
@@ -141,7 +144,7 @@ def test_numbers_that_round_alike_are_told_apart():
 
 @given(value=st.floats(1e-6, 1e6), bound=st.floats(1e-6, 1e6))
 def test_shown_numbers_are_in_the_order_of_the_real_ones(value, bound):
-    first, second = told_apart(value, bound)
+    first, second = format_distinct(value, bound)
     assert (float(first) < float(second)) <= (value < bound)
     assert (float(first) > float(second)) <= (value > bound)
 
@@ -172,7 +175,7 @@ def test_a_held_out_certificate_says_what_it_stands_on(held_out):
 
 
 def test_in_sample_is_descriptive_everywhere():
-    found = explain(numbers(), limits=ew.Limits(outputs=0.1))
+    found = explain(numbers(), bounds=ew.Bounds(outputs=0.1))
     assert found.certificate.kind is Kind.IN_SAMPLE
     assert "in-sample" in repr(found)
     assert any(sentence.startswith("Descriptive") for sentence in found.certificate.not_claimed)
@@ -195,7 +198,7 @@ def test_a_whole_population_has_no_limit(whole, whole_page):
     assert certificate.readouts[0].after.estimate == pytest.approx(outputs.mean())
     assert certificate.readouts[1].after.estimate == np.mean(outputs >= 0.5)
     assert "whole population, exact" in repr(whole)
-    assert whole.problem.limits.method == Method.EXACT
+    assert whole.problem.bounds.method == Method.EXACT
     assert "% band" not in whole_page
     assert "exact" in _certificate_section(whole_page)
     assert "95" not in _certificate_section(whole_page)
@@ -207,14 +210,14 @@ def _certificate_section(page: str) -> str:
 
 def test_a_whole_population_is_steered_by_its_distances():
     # The bound is met by the distance, closely: a limit would have asked for more.
-    found = explain(numbers(80), limits=ew.Limits(outputs=0.1), population="all")
+    found = explain(numbers(80), bounds=ew.Bounds(outputs=0.1), population="all")
     side = found.certificate.outputs
     assert found.ok
     assert 0.9 * 0.1 <= side.estimate <= 0.1
     history = found.history
     assert (history["outputs_limit"] == history["outputs"]).all()
     missed = explain(
-        numbers(80), limits=ew.Limits(inputs=1e-3, outputs=1e-3), population="all", settings=FAST
+        numbers(80), bounds=ew.Bounds(inputs=1e-3, outputs=1e-3), population="all", settings=FAST
     )
     assert missed.status.outcome is Outcome.NOT_FEASIBLE
     assert missed.certificate.verdict is Verdict.NOT_MET
@@ -225,9 +228,9 @@ def test_a_whole_population_is_steered_by_its_distances():
 
 
 def test_finite_sample_on_demand():
-    limits = ew.Limits(outputs=0.4, method="finite-sample")
+    limits = ew.Bounds(outputs=0.4, method="finite-sample")
     target = ew.targets.constant(0.8)
-    found = explain(numbers(120), target=target, limits=limits, certify="in-sample")
+    found = explain(numbers(120), target=target, bounds=limits, certify="in-sample")
     certificate = found.certificate
     assert certificate.inputs.method == "coupling + betting"
     assert certificate.outputs.method == "equal-local-level band"
@@ -240,8 +243,8 @@ def test_finite_sample_on_demand():
 def test_few_movers_ask_for_more_rows():
     rows = numbers(150)
     low = float(np.sort(score(rows))[4])
-    limits = ew.Limits(inputs=0.1, outputs=0.05, trim=0.0)
-    found = explain(rows, target=ew.targets.at_least(low), limits=limits, certify="in-sample")
+    limits = ew.Bounds(inputs=0.1, outputs=0.05, trim=0.0)
+    found = explain(rows, target=ew.targets.at_least(low), bounds=limits, certify="in-sample")
     certificate = found.certificate
     for side in (certificate.inputs, certificate.outputs):
         assert side.method in ("coupling + betting", "nothing moves")
@@ -251,13 +254,13 @@ def test_few_movers_ask_for_more_rows():
     assert f"needs about {certificate.rows_needed:,} rows" in str(found.status)
     assert "not certifiable with these rows: needs about n =" in str(certificate)
     plain = dataclasses.replace(limits, method="asymptotic")
-    other = explain(rows, target=ew.targets.at_least(low), limits=plain, certify="in-sample")
+    other = explain(rows, target=ew.targets.at_least(low), bounds=plain, certify="in-sample")
     assert other.ok
     assert "fewer than ten rows differ" in " ".join(other.status.notices)
 
 
 def test_a_map_without_steps_moves_nothing():
-    found = explain(numbers(150), target=ew.targets.at_least(0.01), limits=ew.Limits(outputs=0.2))
+    found = explain(numbers(150), target=ew.targets.at_least(0.01), bounds=ew.Bounds(outputs=0.2))
     assert found.status.outcome is Outcome.NOTHING_TO_DO
     side = found.certificate.inputs
     assert (side.upper_limit, side.method) == (0.0, "nothing moves")
@@ -266,8 +269,8 @@ def test_a_map_without_steps_moves_nothing():
 
 def test_held_out_rows_count_twice():
     rows = numbers(200)
-    limits = ew.Limits(outputs=0.02, method="finite-sample")
-    found = explain(rows, limits=limits, settings=FAST)
+    limits = ew.Bounds(outputs=0.02, method="finite-sample")
+    found = explain(rows, bounds=limits, settings=FAST)
     side = found.certificate.outputs
     assert side.rows_needed > found.certificate.rows == 100
     assert found.certificate.rows_needed == 2 * side.rows_needed
@@ -276,7 +279,7 @@ def test_held_out_rows_count_twice():
 def test_no_number_of_rows_is_said_so():
     rows = numbers(80)
     schema = ew.Schema.infer(rows).freeze("a").range("b", -1.0, 1.0)
-    found = explain(rows, schema=schema, limits=ew.Limits(outputs=0.05))
+    found = explain(rows, schema=schema, bounds=ew.Bounds(outputs=0.05))
     assert found.certificate.verdict is Verdict.NOT_MET
     assert "no number of rows will do: the distance itself is about" in str(found.certificate)
 
@@ -343,7 +346,7 @@ TARGETS = {
 
 @pytest.mark.parametrize("name", TARGETS)
 def test_the_support_holds_what_is_and_what_is_wanted(name):
-    problem, _ = pose(PROBABILITY, numbers(), TARGETS[name], None, None, ew.Limits(), 0)
+    problem, _ = pose(PROBABILITY, numbers(), TARGETS[name], None, None, ew.Bounds(), 0)
     low, high = _compared_support(problem, np.ones((1, 1)))
     values = np.linspace(0.0, 1.0, 101)[:, None]
     wanted = np.asarray(problem.target.of(values))
@@ -357,21 +360,21 @@ def test_the_support_of_directions_holds_all_projections():
         return np.column_stack([other, 0.3 - 0.3 * other, 0.7 - 0.7 * other])
 
     model = ew.models.function(classes, smooth=True, probability=True)
-    problem, _ = pose(model, numbers(), ew.targets.at_least(0.4), None, None, ew.Limits(), 0)
+    problem, _ = pose(model, numbers(), ew.targets.at_least(0.4), None, None, ew.Bounds(), 0)
     theta = np.linalg.qr(np.random.default_rng(0).normal(size=(3, 3)))[0]
     low, high = _compared_support(problem, theta)
     corners = np.random.default_rng(1).integers(0, 2, size=(500, 3)) @ theta
     assert np.all(low <= corners.min(axis=0) + 1e-12)
     assert low == pytest.approx(corners.min(axis=0))
     assert high == pytest.approx(corners.max(axis=0))
-    found = explain(numbers(), model, target=ew.targets.at_least(0.4), limits=ew.Limits(trim=0.0))
+    found = explain(numbers(), model, target=ew.targets.at_least(0.4), bounds=ew.Bounds(trim=0.0))
     assert {readout.column for readout in found.certificate.readouts} == {0, 1, 2}
     assert "mean output, column 3:" in str(found.certificate)
 
 
 def test_supports_are_known_stated_or_absent():
     def support(model: object, target: object, **limits: object) -> object:
-        problem, _ = pose(model, numbers(), target, None, None, ew.Limits(**limits), 0)
+        problem, _ = pose(model, numbers(), target, None, None, ew.Bounds(**limits), 0)
         return output_support(problem), _compared_support(problem, np.ones((1, 1)))
 
     sample = ew.targets.sample([0.2, 1.4])
@@ -382,15 +385,15 @@ def test_supports_are_known_stated_or_absent():
 
 
 def test_no_output_limit_is_wider_than_the_support():
-    limits = ew.Limits(outputs=0.2, method="finite-sample")
-    found = explain(numbers(4), limits=limits, certify="in-sample")
+    limits = ew.Bounds(outputs=0.2, method="finite-sample")
+    found = explain(numbers(4), bounds=limits, certify="in-sample")
     side = found.certificate.outputs
     assert side.estimate < side.upper_limit == 1.0
-    wide = ew.Limits(outputs=0.2, method="finite-sample", support=(-3, 5))
-    other = explain(numbers(4), PLAIN, limits=wide, certify="in-sample").certificate.outputs
+    wide = ew.Bounds(outputs=0.2, method="finite-sample", support=(-3, 5))
+    other = explain(numbers(4), PLAIN, bounds=wide, certify="in-sample").certificate.outputs
     assert other.estimate < other.upper_limit <= 8.0
-    sure = ew.Limits(outputs=1.0, method="finite-sample")
-    met = explain(numbers(6), limits=sure, certify="in-sample").certificate.outputs
+    sure = ew.Bounds(outputs=1.0, method="finite-sample")
+    met = explain(numbers(6), bounds=sure, certify="in-sample").certificate.outputs
     assert met.met
     assert (met.probability, met.rows_needed, met.debiased) == (1.0, None, None)
 
@@ -407,7 +410,7 @@ CUTS = {
 @pytest.mark.parametrize("name", CUTS)
 def test_cut_offs_are_those_of_the_question(name):
     model, target, expected = CUTS[name]
-    problem, _ = pose(model, numbers(), target, None, None, ew.Limits(), 0)
+    problem, _ = pose(model, numbers(), target, None, None, ew.Bounds(), 0)
     outputs = np.asarray(problem.outputs.values(problem.factual))
     assert ew.certificate.cutoffs(problem, outputs) == (expected,)
 
@@ -416,7 +419,7 @@ def test_other_cut_offs_are_medians():
     from scipy import stats
 
     for target in (ew.targets.shift(1.0), ew.targets.distribution(stats.norm(2.0))):
-        problem, _ = pose(PLAIN, numbers(), target, None, None, ew.Limits(), 0)
+        problem, _ = pose(PLAIN, numbers(), target, None, None, ew.Bounds(), 0)
         outputs = np.asarray(problem.outputs.values(problem.factual))
         expected = np.median(outputs) if target.name.startswith("shift") else 2.0
         assert ew.certificate.cutoffs(problem, outputs) == (pytest.approx(expected),)
@@ -426,10 +429,10 @@ def test_other_cut_offs_are_medians():
 
 
 REFUSED = {
-    "unknown method": (lambda: ew.Limits(method="surely"), "limits.method: expected 'auto'"),
-    "support in reverse": (lambda: ew.Limits(support=(1, 0)), "limits.support: expected two"),
-    "support without an end": (lambda: ew.Limits(support=(0, np.inf)), "limits.support: expected"),
-    "cut-off that is text": (lambda: ew.Limits(cutoff="0.5"), "limits.cutoff: expected a finite"),
+    "unknown method": (lambda: ew.Bounds(method="surely"), "bounds.method: expected 'auto'"),
+    "support in reverse": (lambda: ew.Bounds(support=(1, 0)), "bounds.support: expected two"),
+    "support without an end": (lambda: ew.Bounds(support=(0, np.inf)), "bounds.support: expected"),
+    "cut-off that is text": (lambda: ew.Bounds(cutoff="0.5"), "bounds.cutoff: expected a finite"),
     "unknown population": (lambda: explain(numbers(), population="most"), "population: expected"),
     "held-out population": (
         lambda: explain(numbers(), population="all", certify="held-out"),
@@ -448,12 +451,12 @@ REFUSED = {
         "target: expected a sample of at least 4 values",
     ),
     "finite-sample without support": (
-        lambda: explain(numbers(), PLAIN, limits=ew.Limits(method="finite-sample")),
-        "limits.support: expected the ends that no output can leave",
+        lambda: explain(numbers(), PLAIN, bounds=ew.Bounds(method="finite-sample")),
+        "bounds.support: expected the ends that no output can leave",
     ),
     "support that outputs leave": (
-        lambda: explain(numbers(), PLAIN, limits=ew.Limits(support=(0, 1))),
-        "limits.support: expected ends that no output leaves",
+        lambda: explain(numbers(), PLAIN, bounds=ew.Bounds(support=(0, 1))),
+        "bounds.support: expected ends that no output leaves",
     ),
     "epsilon below zero": (lambda: ew.Settings(epsilon=-0.1), "settings.epsilon: expected"),
 }
@@ -479,7 +482,7 @@ def test_new_rows_of_another_kind_are_refused():
 
 
 def test_a_target_sample_of_equal_values_is_answered():
-    found = explain(numbers(), target=ew.targets.sample([0.7] * 20), limits=ew.Limits(outputs=0.3))
+    found = explain(numbers(), target=ew.targets.sample([0.7] * 20), bounds=ew.Bounds(outputs=0.3))
     assert found.ok
     assert found.certificate.outputs.upper_limit <= 0.3
 
@@ -492,7 +495,7 @@ def test_heavy_tails_hardly_trimmed_are_noticed():
             rows,
             PLAIN,
             target=ew.targets.shift(0.5),
-            limits=ew.Limits(outputs=0.3, trim=trim),
+            bounds=ew.Bounds(outputs=0.3, trim=trim),
         )
         said = " ".join(found.status.notices)
         assert ("tails are heavy" in said) == noticed

@@ -27,8 +27,8 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import elsewise as ew
 from elsewise.cli import main
-from elsewise.cli._inputs import parse_limits
-from elsewise.cli._outputs import check_formats, write_table
+from elsewise.cli._exports import check_formats, write_table
+from elsewise.cli._inputs import parse_bounds
 from elsewise.errors import InvalidInput, MissingExtra
 
 COMMAND = str(Path(sys.executable).with_name("elsewise"))
@@ -145,7 +145,7 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-EXPLAIN = ("explain", "rows.csv", "--drop", "outcome", "--limits", "inputs=0.6,outputs=0.15")
+EXPLAIN = ("explain", "rows.csv", "--drop", "outcome", "--bounds", "inputs=0.6,outputs=0.15")
 FUNCTION = ("--model", "scoring:risk", "--target", "at_most:0.5")
 
 
@@ -191,11 +191,11 @@ def test_a_whole_population_and_other_limits(work: Path) -> None:
     certificate = content["certificate"]
     assert (certificate["kind"], certificate["confidence"]) == ("whole population", None)
     assert certificate["outputs"]["upper_limit"] is None
-    limits = parse_limits("outputs=0.1,method=finite-sample,support=-1:2,cutoff=0.4")
-    assert limits == ew.Limits(outputs=0.1, method="finite-sample", support=(-1.0, 2.0), cutoff=0.4)
+    limits = parse_bounds("outputs=0.1,method=finite-sample,support=-1:2,cutoff=0.4")
+    assert limits == ew.Bounds(outputs=0.1, method="finite-sample", support=(-1.0, 2.0), cutoff=0.4)
     for text in ("support=1", "support=0:1:2", "cutoff=low", "method"):
-        with pytest.raises(InvalidInput, match=r"--limits: expected name=value|limits\.method"):
-            parse_limits(text)
+        with pytest.raises(InvalidInput, match=r"--bounds: expected name=value|limits\.method"):
+            parse_bounds(text)
 
 
 def test_report_compare_apply_and_schema(work: Path, run: Answer) -> None:
@@ -234,7 +234,7 @@ def test_a_saved_model_and_an_edited_schema(work: Path) -> None:
     (work / "edited.json").write_text(schema, encoding="utf-8")
     done = elsewise(
         *("explain", "rows.parquet", "--model", "model.joblib", "--output", "bad"),
-        *("--target", "at_most:0.3", "--limits", "outputs=0.2", "--schema", "edited.json"),
+        *("--target", "at_most:0.3", "--bounds", "outputs=0.2", "--schema", "edited.json"),
         *("--background", "rows.parquet", "--out", "deep/saved", "--export", "csv"),
         folder=work,
     )
@@ -250,7 +250,7 @@ def test_a_saved_model_and_an_edited_schema(work: Path) -> None:
 def test_not_feasible_has_its_own_exit_code(work: Path) -> None:
     done = elsewise(
         *("explain", "rows.csv", "--drop", "outcome", *FUNCTION[:2], "--target", "constant:0"),
-        *("--limits", "inputs=0.05,outputs=0.01", "--out", "far", "--json", "--quiet"),
+        *("--bounds", "inputs=0.05,outputs=0.01", "--out", "far", "--json", "--quiet"),
         folder=work,
     )
     assert done.code == 3, done.err
@@ -308,8 +308,8 @@ BAD: dict[str, tuple[tuple[str, ...], str]] = {
         (*EXPLAIN, *FUNCTION[:2], "--target", "distribution:beta,1"),
         "the parameters of beta",
     ),
-    "unknown limit": ((*EXPLAIN[:4], *FUNCTION, "--limits", "input=1"), "inputs, outputs"),
-    "negative limit": ((*EXPLAIN[:4], *FUNCTION, "--limits", "inputs=-1"), "a positive number"),
+    "unknown limit": ((*EXPLAIN[:4], *FUNCTION, "--bounds", "input=1"), "inputs, outputs"),
+    "negative limit": ((*EXPLAIN[:4], *FUNCTION, "--bounds", "inputs=-1"), "a positive number"),
     "frozen column": ((*EXPLAIN, *FUNCTION, "--freeze", "hom"), "did you mean 'home'"),
     "all frozen": ((*EXPLAIN, *FUNCTION, "--freeze", "home,debt,income"), "may move"),
     "schema": ((*EXPLAIN, *FUNCTION, "--schema", "bad_schema.json"), "--schema: expected a file"),
@@ -496,7 +496,7 @@ def test_a_missing_extra_names_the_command(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_targets_and_limits_are_read() -> None:
-    from elsewise.cli._inputs import parse_limits, parse_target
+    from elsewise.cli._inputs import parse_bounds, parse_target
 
     names = {
         "at_least(0.6)": "at_least(0.6)",
@@ -506,6 +506,6 @@ def test_targets_and_limits_are_read() -> None:
     }
     for text, name in names.items():
         assert parse_target(text).name.replace("()", "") == name, parse_target(text).name
-    limits: Any = parse_limits(" inputs = 0.2 , trim=0.1")
+    limits: Any = parse_bounds(" inputs = 0.2 , trim=0.1")
     assert (limits.inputs, limits.outputs, limits.trim) == (0.2, None, 0.1)
-    assert parse_limits(None) == ew.Limits()
+    assert parse_bounds(None) == ew.Bounds()

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elsewise.balance import SetShrinking
+from elsewise.settings import SetShrinking
 
 LIPSCHITZ = 2.0  # of the gradient of Q = (1 - eta) x^2 + eta (x - 1)^2, for every eta
 LARGEST = 1.0  # B: of Q_x and Q_y on [0, 1], which no iterate leaves

@@ -20,13 +20,13 @@ import scipy.stats
 from distributed import Client, LocalCluster
 
 import elsewise as ew
-from elsewise.distributed import _size
-from elsewise.distributed._rows import random_order
+from elsewise.batch import _size
+from elsewise.batch._sampling import random_order
 from elsewise.errors import InvalidInput, MissingExtra
 
 FAST = ew.Settings(iterations=3, draws=39)
 AIM = ew.targets.at_least(0.6)
-BOTH = ew.Limits(inputs=2.0, outputs=0.3)
+BOTH = ew.Bounds(inputs=2.0, outputs=0.3)
 
 
 def people(n: int, seed: int = 0) -> pd.DataFrame:
@@ -69,7 +69,7 @@ def cut(frame: pd.DataFrame, sizes: list[int]) -> dd.DataFrame:
 
 
 def explained(model: Any = score, **more: Any) -> ew.Explanation:
-    asked = {"target": AIM, "limits": BOTH, "schema": SCHEMA, "settings": FAST} | more
+    asked = {"target": AIM, "bounds": BOTH, "schema": SCHEMA, "settings": FAST} | more
     return ew.explain(model, PEOPLE, **asked)
 
 
@@ -81,7 +81,7 @@ def explained(model: Any = score, **more: Any) -> ew.Explanation:
 def test_partitions_give_what_the_whole_gives(smooth: bool, sizes: list[int]) -> None:
     explanation = explained(ew.models.function(score, smooth=smooth))
     whole = explanation.apply(PEOPLE)
-    moved = ew.distributed.apply(explanation, cut(PEOPLE, sizes))
+    moved = ew.batch.dask.apply(explanation, cut(PEOPLE, sizes))
     pd.testing.assert_frame_equal(moved.compute(scheduler="sync"), whole, check_exact=True)
     pd.testing.assert_series_equal(moved.dtypes, whole.dtypes)
     assert not whole.equals(PEOPLE)
@@ -92,7 +92,7 @@ def test_nothing_is_read_before_it_is_asked_for() -> None:
         raise AssertionError("read")
 
     lazy = dd.from_map(never, range(3), meta=PEOPLE.iloc[:0])
-    moved = ew.distributed.apply(explained(), lazy)
+    moved = ew.batch.dask.apply(explained(), lazy)
     assert list(moved.columns) == list(PEOPLE.columns)
     assert moved["class"].cat.known
     with pytest.raises(AssertionError, match="read"):
@@ -102,7 +102,7 @@ def test_nothing_is_read_before_it_is_asked_for() -> None:
 def test_a_loaded_run_moves_partitions(tmp_path: Path) -> None:
     explanation = explained()
     loaded = ew.load(explanation.save(tmp_path / "run"), model=score)
-    moved = ew.distributed.apply(loaded, cut(PEOPLE, [100, 400])).compute(scheduler="sync")
+    moved = ew.batch.dask.apply(loaded, cut(PEOPLE, [100, 400])).compute(scheduler="sync")
     assert moved.equals(explanation.apply(PEOPLE))
 
 
@@ -112,7 +112,7 @@ def test_a_loaded_run_moves_partitions(tmp_path: Path) -> None:
 def test_a_sample_is_uniform_and_does_not_see_partitions() -> None:
     frame = pd.DataFrame({"x": np.arange(400)})
     cuts = [[400], [1, 0, 150, 249], [100] * 4]
-    drawn = [ew.distributed.sample(cut(frame, sizes), 40, seed=3) for sizes in cuts]
+    drawn = [ew.batch.dask.sample(cut(frame, sizes), 40, seed=3) for sizes in cuts]
     for sample in drawn:
         pd.testing.assert_frame_equal(sample, drawn[0])
     assert drawn[0]["x"].is_unique
@@ -132,7 +132,7 @@ def test_the_schema_is_that_of_all_rows() -> None:
     rows.loc[1234, "income"] = 500.0
     rows["cards"] = rows["cards"].astype(float)
     rows.loc[17, "cards"] = 2.5  # the only fraction
-    found = ew.distributed.infer_schema(cut(rows, [1000, 0, 1999, 1]))
+    found = ew.batch.dask.infer_schema(cut(rows, [1000, 0, 1999, 1]))
     whole = ew.Schema.infer(rows)
     for feature, expected in zip(found.features, whole.features, strict=True):
         for part in ("name", "kind", "free", "observed", "levels", "ordered"):
@@ -156,33 +156,33 @@ SMOOTH = ew.models.function(chance, smooth=True)
 
 
 def test_the_certificate_speaks_of_the_whole_frame() -> None:
-    """Limits from 800 of 12,000 rows, against the distances of all of them."""
+    """Bounds from 800 of 12,000 rows, against the distances of all of them."""
     rows = numbers(12_000)
-    asked = {"target": AIM, "limits": ew.Limits(outputs=0.12), "settings": FAST, "rows": 800}
-    explanation = ew.distributed.explain(SMOOTH, cut(rows, [4000, 8000]), **asked)
+    asked = {"target": AIM, "bounds": ew.Bounds(outputs=0.12), "settings": FAST, "rows": 800}
+    explanation = ew.batch.dask.explain(SMOOTH, cut(rows, [4000, 8000]), **asked)
     certificate = explanation.certificate
     assert certificate.kind.value == "held-out"
     assert certificate.rows == 400
     assert explanation.factual.equals(rows.iloc[explanation.index])
 
-    moved = ew.distributed.apply(explanation, cut(rows, [6000, 6000])).compute(scheduler="sync")
+    moved = ew.batch.dask.apply(explanation, cut(rows, [6000, 6000])).compute(scheduler="sync")
     gaps = np.sort(chance(moved)) - np.sort(np.maximum(chance(rows), 0.6))
     truth = float(np.sqrt((gaps[600:-600] ** 2).mean()))  # without 5 % at either end
     assert 0.8 * truth < certificate.outputs.estimate < 1.2 * truth
     assert truth < certificate.outputs.upper_limit
 
-    again = ew.distributed.explain(SMOOTH, cut(rows, [5, 11_995]), **asked)
+    again = ew.batch.dask.explain(SMOOTH, cut(rows, [5, 11_995]), **asked)
     assert again.certificate == certificate
     assert again.counterfactual.equals(explanation.counterfactual)
 
 
 def test_the_size_is_what_the_certificate_needs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ew.distributed, "PILOT", 200)
+    monkeypatch.setattr(ew.batch.dask, "PILOT", 200)
     frame = cut(numbers(3000), [1500, 1500])
     asked = {"target": AIM, "settings": FAST}
     loose, tight = (
-        ew.distributed.explain(SMOOTH, frame, limits=limits, **asked)
-        for limits in (ew.Limits(inputs=9.0, outputs=9.0), ew.Limits(outputs=0.12))
+        ew.batch.dask.explain(SMOOTH, frame, bounds=limits, **asked)
+        for limits in (ew.Bounds(inputs=9.0, outputs=9.0), ew.Bounds(outputs=0.12))
     )
     assert len(loose.index) == 200  # the bounds are far away: the pilot's size is enough
     assert 200 < len(tight.index) <= 2800  # never the pilot's own rows
@@ -194,7 +194,7 @@ def test_the_size_is_what_the_certificate_needs(monkeypatch: pytest.MonkeyPatch)
 def test_more_rows_buy_what_is_said() -> None:
     """The inverse of suggested_rows, which finds the rows for a limit."""
     explanation = ew.explain(
-        SMOOTH, numbers(500), target=AIM, limits=BOTH, settings=FAST, certify="held-out"
+        SMOOTH, numbers(500), target=AIM, bounds=BOTH, settings=FAST, certify="held-out"
     )
     side, rows = explanation.certificate.outputs, explanation.certificate.rows
     less = _size.limit_with(side, rows, 4 * rows)
@@ -217,26 +217,26 @@ UNKNOWN = DASK[["class"]].assign(**{"class": DASK["class"].cat.as_unknown()})
     ("call", "message"),
     [
         (
-            lambda: ew.distributed.explain(score, PEOPLE, target=AIM),
+            lambda: ew.batch.dask.explain(score, PEOPLE, target=AIM),
             "frame: expected a Dask DataFrame, received pandas",
         ),
         (
-            lambda: ew.distributed.explain(score, DASK, target=AIM, rows=0.5),
+            lambda: ew.batch.dask.explain(score, DASK, target=AIM, rows=0.5),
             "rows: expected a whole number of rows",
         ),
         (
-            lambda: ew.distributed.explain(score, cut(PEOPLE[:1], [1]), target=AIM),
+            lambda: ew.batch.dask.explain(score, cut(PEOPLE[:1], [1]), target=AIM),
             "frame: expected at least 2 rows, received 1",
         ),
         (
-            lambda: ew.distributed.explain(score, DASK, target=AIM, seed=-1),
+            lambda: ew.batch.dask.explain(score, DASK, target=AIM, seed=-1),
             "seed: expected a whole number",
         ),
         (
-            lambda: ew.distributed.apply(explained(), DASK.drop(columns="debt")),
+            lambda: ew.batch.dask.apply(explained(), DASK.drop(columns="debt")),
             "no column 'debt'",
         ),
-        (lambda: ew.distributed.sample(UNKNOWN, 3), r"column 'class'.*frame.categorize"),
+        (lambda: ew.batch.dask.sample(UNKNOWN, 3), r"column 'class'.*frame.categorize"),
     ],
 )
 def test_bad_input_is_refused(call: Any, message: str) -> None:
@@ -247,11 +247,11 @@ def test_bad_input_is_refused(call: Any, message: str) -> None:
 def test_without_dask_the_fix_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "dask.dataframe", None)
     with pytest.raises(MissingExtra, match=r"elsewise\[dask\]"):
-        ew.distributed.sample(DASK, 3)
+        ew.batch.dask.sample(DASK, 3)
 
 
 def test_the_core_imports_without_dask() -> None:
-    code = "import sys; sys.modules['dask'] = None; import elsewise.distributed, elsewise.many"
+    code = "import sys; sys.modules['dask'] = None; import elsewise.batch.dask, elsewise.batch"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
@@ -270,11 +270,11 @@ def move_rows_and_kill(client: Client, folder: Path) -> None:
         ew.models.function(slow_chance, smooth=True),
         rows,
         target=AIM,
-        limits=BOTH,
+        bounds=BOTH,
         schema=ew.Schema.infer(rows).freeze("id"),
         settings=FAST,
     )
-    moved = ew.distributed.apply(explanation, cut(rows, [20] * 12))
+    moved = ew.batch.dask.apply(explanation, cut(rows, [20] * 12))
     pids = client.run(os.getpid)
     future = client.compute(moved.to_parquet(folder, compute=False))
     busy: dict[str, Any] = {}
@@ -293,7 +293,7 @@ def move_rows_and_kill(client: Client, folder: Path) -> None:
 def explain_groups_there() -> None:
     """The cluster gives what this process gives."""
     rows = numbers(90).assign(region=["north", "south", "west"] * 30)
-    asked = {"by": "region", "target": AIM, "limits": BOTH, "settings": FAST}
+    asked = {"by": "region", "target": AIM, "bounds": BOTH, "settings": FAST}
     here = ew.explain_groups(SMOOTH, rows, **asked)
     with joblib.parallel_config(backend="dask"):
         there = ew.explain_groups(SMOOTH, rows, **asked)

@@ -17,8 +17,8 @@ from sklearn.metrics import (
 )
 
 import elsewise as ew
+from elsewise.analysis import effects
 from elsewise.errors import InvalidInput
-from elsewise.insight import effects
 
 RNG = np.random.default_rng(0)
 ROWS = pd.DataFrame(
@@ -43,7 +43,7 @@ def classified() -> ew.Explanation:
         ROWS,
         target=ew.targets.at_least(0.45),
         schema=ew.Schema.infer(ROWS).freeze("sex"),
-        limits=ew.Limits(outputs=0.1),
+        bounds=ew.Bounds(outputs=0.1),
         certify="in-sample",
         settings=ew.Settings(iterations=10, draws=99),
     )
@@ -55,7 +55,7 @@ def regressed() -> ew.Explanation:
         ew.models.function(lambda frame: 2.0 * frame["a"] + frame["b"], smooth=True),
         ROWS[["a", "b"]],
         target=ew.targets.shift(1.0),
-        limits=ew.Limits(outputs=0.3),
+        bounds=ew.Bounds(outputs=0.3),
         certify="in-sample",
         settings=ew.Settings(iterations=10, draws=99),
     )
@@ -160,7 +160,7 @@ def test_batches_change_nothing(
     classified: ew.Explanation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = effects(classified, LABELS, "sex", draws=7).table
-    monkeypatch.setattr("elsewise.insight._effects.BATCH", 240)
+    monkeypatch.setattr("elsewise.analysis._effects.BATCH", 240)
     pd.testing.assert_frame_equal(effects(classified, LABELS, "sex", draws=7).table, whole)
 
 

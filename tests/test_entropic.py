@@ -23,11 +23,16 @@ from elsewise.confidence import (
     entropic_distance,
 )
 from elsewise.confidence._entropic import _Solved
-from elsewise.entropic import entropic_plans
 from elsewise.errors import InvalidInput
-from elsewise.sides import target_reference
+from elsewise.measure import target_reference
 from elsewise.targets import distribution
-from elsewise.transport import coupling, potentials, reference, sorted_squared_distances
+from elsewise.transport import (
+    coupling,
+    entropic_plans,
+    potentials,
+    reference,
+    sorted_squared_distances,
+)
 
 RNG = np.random.default_rng(0)
 X = np.sort(RNG.normal(0.3, 1.0, (3, 20)))
@@ -101,14 +106,14 @@ def test_the_gradient_is_the_gap_to_the_mean_partner() -> None:
 def test_torch_gives_the_same_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     epsilon = np.array([0.1, 0.5, 2.0])
     expected = entropic_plans(X, Y, epsilon, 1e-9)
-    monkeypatch.setattr("elsewise.entropic.PART", 1)  # one direction at a time
+    monkeypatch.setattr("elsewise.transport._entropic.PART", 1)  # one direction at a time
     found = entropic_plans(*(torch.asarray(a) for a in (X, Y, epsilon)), 1e-9)
     for ours, theirs in zip(expected, found, strict=True):
         assert to_numpy(theirs) == pytest.approx(ours, abs=1e-6)
 
 
 def test_too_large_plans_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("elsewise.entropic.LARGEST", 100)
+    monkeypatch.setattr("elsewise.transport._entropic.LARGEST", 100)
     with pytest.raises(InvalidInput, match=r"entropy: .* 20 x 13.*explain a sample"):
         entropic_plans(X, Y, np.ones(3))
 
@@ -125,7 +130,7 @@ def explained(entropy: float | None) -> ew.Explanation:
         ew.models.function(lambda frame: frame["a"] + frame["b"], smooth=True),
         people(),
         target=ew.targets.sample(np.random.default_rng(2).normal(1.0, 1.4, 60)),
-        limits=ew.Limits(outputs=0.9),
+        bounds=ew.Bounds(outputs=0.9),
         certify="in-sample",
         settings=ew.Settings(entropy=entropy, draws=99),
     )
@@ -155,7 +160,7 @@ def test_more_entropy_gives_less_diverse_rows() -> None:
     assert spreads[2] / spreads[0] == pytest.approx(math.sqrt(1.0 - 0.3), abs=0.05)
 
 
-# Limits
+# Bounds
 
 
 def gaussian_cost(shift: float, a: float, b: float, epsilon: float) -> float:

@@ -19,7 +19,7 @@ from elsewise.errors import ElsewiseError, InvalidInput, ModelError, NotFeasible
 from elsewise.transport import project
 
 FAST = ew.Settings(iterations=8, draws=99)
-BOTH = ew.Limits(inputs=0.7, outputs=0.3)
+BOTH = ew.Bounds(inputs=0.7, outputs=0.3)
 
 
 def sigmoid(z: np.ndarray) -> np.ndarray:
@@ -42,7 +42,7 @@ MODEL = ew.models.function(score, smooth=True)
 
 
 def explain(model: object = MODEL, rows: object = ROWS, **more: object) -> ew.Explanation:
-    asked = {"target": ew.targets.constant(0.7), "limits": BOTH, "settings": FAST} | more
+    asked = {"target": ew.targets.constant(0.7), "bounds": BOTH, "settings": FAST} | more
     return ew.explain(model, rows, **asked)
 
 
@@ -91,14 +91,14 @@ REFUSED = {
         lambda: explain(target=ew.targets.constant([0.1, 0.2])),
         "target: expected 1 output column",
     ),
-    "input limit of zero": (lambda: ew.Limits(inputs=0.0), "limits.inputs: expected a positive"),
-    "negative output limit": (lambda: ew.Limits(outputs=-0.1), "limits.outputs: expected a pos"),
-    "limit that is text": (lambda: ew.Limits(outputs="0.1"), "limits.outputs: expected a positive"),
-    "infinite limit": (lambda: ew.Limits(inputs=np.inf), "limits.inputs: expected a positive"),
-    "trim of a half": (lambda: ew.Limits(trim=0.5), r"limits.trim: expected a number in \[0, 0.5"),
-    "negative trim": (lambda: ew.Limits(trim=-0.01), "limits.trim: expected a number in"),
-    "certain": (lambda: ew.Limits(confidence=1.0), "limits.confidence: expected a number strictly"),
-    "no limits": (lambda: explain(limits=0.2), "limits: expected elsewise.Limits"),
+    "input limit of zero": (lambda: ew.Bounds(inputs=0.0), "bounds.inputs: expected a positive"),
+    "negative output limit": (lambda: ew.Bounds(outputs=-0.1), "bounds.outputs: expected a pos"),
+    "limit that is text": (lambda: ew.Bounds(outputs="0.1"), "bounds.outputs: expected a positive"),
+    "infinite limit": (lambda: ew.Bounds(inputs=np.inf), "bounds.inputs: expected a positive"),
+    "trim of a half": (lambda: ew.Bounds(trim=0.5), r"bounds.trim: expected a number in \[0, 0.5"),
+    "negative trim": (lambda: ew.Bounds(trim=-0.01), "bounds.trim: expected a number in"),
+    "certain": (lambda: ew.Bounds(confidence=1.0), "bounds.confidence: expected a number strictly"),
+    "no limits": (lambda: explain(bounds=0.2), "limits: expected elsewise.Bounds"),
     "no settings": (lambda: explain(settings={"tau": 1}), "settings: expected elsewise.Settings"),
     "no schema": (lambda: explain(schema={"a": "free"}), "schema: expected elsewise.Schema"),
     "negative seed": (lambda: explain(seed=-1), "seed: expected a whole number"),
@@ -335,7 +335,7 @@ def test_raise_for_status(explanation: ew.Explanation) -> None:
     assert explanation.ok
     assert explanation.raise_for_status() is explanation
     failed = explain(
-        limits=ew.Limits(outputs=0.01), schema=SCHEMA.only("b"), target=ew.targets.constant(0.95)
+        bounds=ew.Bounds(outputs=0.01), schema=SCHEMA.only("b"), target=ew.targets.constant(0.95)
     )
     assert not failed.ok
     assert not failed.certificate.outputs.met
@@ -415,7 +415,7 @@ KINDS = {
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_target_is_reached(kind: str) -> None:
     target, wanted = KINDS[kind]
-    found = explain(target=target, limits=ew.Limits(outputs=0.16))
+    found = explain(target=target, bounds=ew.Bounds(outputs=0.16))
     before = found.history["outputs"].iloc[0]
     assert found.ok, found
     assert found.certificate.outputs.upper_limit <= 0.16
@@ -438,7 +438,7 @@ def test_several_outputs(kind: str) -> None:
         "at_least": ew.targets.at_least([0.0, 0.0, 0.3]),
         "shift": ew.targets.shift([-0.05, 0.0, 0.05]),
     }[kind]
-    found = explain(model, target=target, limits=ew.Limits(inputs=0.9, outputs=0.35))
+    found = explain(model, target=target, bounds=ew.Bounds(inputs=0.9, outputs=0.35))
     assert found.outputs.shape == (len(ROWS), 3)
     np.testing.assert_array_equal(found.outputs, model.predict_proba(found.counterfactual))
     assert found.certificate.outputs.estimate < found.history["outputs"].iloc[0]
@@ -500,7 +500,7 @@ def test_any_numeric_frame_keeps_its_form(rows: pd.DataFrame, smooth: bool, kind
         ew.models.function(model, smooth=smooth),
         rows,
         target=target,
-        limits=ew.Limits(inputs=1.0, outputs=0.5),
+        bounds=ew.Bounds(inputs=1.0, outputs=0.5),
         settings=ew.Settings(iterations=3, draws=39, directions=8),
     )
     result = found.counterfactual
@@ -614,7 +614,7 @@ def test_units_of_a_score_do_not_matter(
         return explain(
             ew.models.function(value, smooth=kind == "slopes", probability=False),
             target=ew.targets.shift(0.5 * unit),
-            limits=ew.Limits(inputs=inputs, outputs=outputs and unit * outputs),
+            bounds=ew.Bounds(inputs=inputs, outputs=outputs and unit * outputs),
         )
 
     one, other = asked(1.0), asked(unit)
@@ -636,9 +636,9 @@ def test_rare_events_are_explained_like_common_ones(odds: float) -> None:
     before = model.predict_proba(rows)[:, 1]
     wanted = ew.targets.at_most(float(np.quantile(before, 0.4)))
     bound = 0.4 * before.std()
-    near = explain(model, rows, target=wanted, limits=ew.Limits(outputs=bound))
+    near = explain(model, rows, target=wanted, bounds=ew.Bounds(outputs=bound))
     assert near.ok
     assert near.certificate.inputs.estimate == pytest.approx(0.14, abs=0.03)
-    close = explain(model, rows, target=wanted, limits=ew.Limits(inputs=0.3))
+    close = explain(model, rows, target=wanted, bounds=ew.Bounds(inputs=0.3))
     assert close.ok
     assert close.certificate.outputs.estimate / before.std() == pytest.approx(0.2, abs=0.05)

@@ -14,17 +14,13 @@ from sklearn.linear_model import LogisticRegression
 
 import elsewise as ew
 from elsewise._arrays import to_numpy
-from elsewise._frontier import _replayed
-from elsewise.certificate import Kind
+from elsewise.analysis._frontier import _replayed
 from elsewise.cli import main
 from elsewise.errors import InvalidInput, SavedRunError
 from elsewise.maps import apply_map
-from elsewise.posing import pose
-from elsewise.search import finish, trace
+from elsewise.request import Kind, halve, pose
+from elsewise.search import finish, init, knee, knee_reason, monotone_front, pareto_front, trace
 from elsewise.settings import Settings
-from elsewise.solver import init
-from elsewise.split import halve
-from elsewise.tradeoff import falling, knee, knee_reason, undominated
 
 RNG = np.random.default_rng(0)
 ROWS = pd.DataFrame(
@@ -58,7 +54,7 @@ def curve() -> ew.Frontier:
         SMOOTH,
         ROWS,
         target=ew.targets.at_least(0.6),
-        limits=ew.Limits(outputs=0.1),
+        bounds=ew.Bounds(outputs=0.1),
         settings=FEW,
         points=5,
     )
@@ -136,7 +132,7 @@ def test_limits_are_met_whatever_the_units_of_the_outputs() -> None:
             ew.models.function(lambda f, u=u: u * (f["a"] + f["b"]), smooth=True),
             ROWS[["a", "b"]].iloc[:50],
             target=ew.targets.shift(u),
-            limits=ew.Limits(inputs=0.2),
+            bounds=ew.Bounds(inputs=0.2),
             settings=Settings(draws=99, iterations=5),
         )
         for u in (1.0, 1000.0)
@@ -148,7 +144,7 @@ def test_limits_are_met_whatever_the_units_of_the_outputs() -> None:
 
 
 def test_unseen_rows_are_moved_as_their_maps_would() -> None:
-    problem, _ = pose(SMOOTH, ROWS, ew.targets.at_least(0.6), None, None, ew.Limits(), 0)
+    problem, _ = pose(SMOOTH, ROWS, ew.targets.at_least(0.6), None, None, ew.Bounds(), 0)
     fitted, tested, _ = halve(problem)
     ends, _ = finish(trace(fitted, FEW, init(fitted, FEW), logits=[-1.0, 1.0]))
     assert len(ends) == 5
@@ -187,14 +183,14 @@ def test_the_explanation_s_frontier_is_of_the_same_question() -> None:
         SMOOTH,
         ROWS,
         target=ew.targets.at_least(0.6),
-        limits=ew.Limits(outputs=0.1),
+        bounds=ew.Bounds(outputs=0.1),
         certify="held-out",
         settings=Settings(draws=99, iterations=2),
         seed=3,
     )
     found = explanation.frontier(points=3)
     assert found.kind is Kind.HELD_OUT
-    assert found.limits == explanation.problem.limits
+    assert found.limits == explanation.problem.bounds
     tested = halve(explanation.problem).tested
     before = to_numpy(tested.outputs.values(tested.factual))[:, 0]
     assert found.table["mean_output"].iloc[0] == pytest.approx(before.mean())
@@ -258,7 +254,7 @@ def test_the_command_adds_it_to_the_report(
     rows.to_csv(tmp_path / "rows.csv", index=False)
     joblib.dump(model, tmp_path / "model.joblib")
     files = [str(tmp_path / name) for name in ("rows.csv", "model.joblib", "run")]
-    arguments = ["--target", "at_least:0.6", "--limits", "outputs=0.4", "--frontier", "--quiet"]
+    arguments = ["--target", "at_least:0.6", "--bounds", "outputs=0.4", "--frontier", "--quiet"]
     with pytest.raises(SystemExit, match="0"):
         main(["explain", files[0], "--model", files[1], "--out", files[2], *arguments])
     page = (tmp_path / "run" / "report.html").read_text("utf-8")
@@ -274,9 +270,9 @@ def test_points_that_trade_places_by_their_limits_do_not_both_stay() -> None:
     for _ in range(200):
         points = rng.random((5, 2))
         limits = points + 0.3 * rng.random((5, 2))
-        kept = falling(list(map(tuple, points)), list(map(tuple, limits)))
+        kept = monotone_front(list(map(tuple, points)), list(map(tuple, limits)))
         good = [chain for chain in _chains(5) if _falls(points[chain]) and _falls(limits[chain])]
-        near = set(undominated(*points.T))
+        near = set(pareto_front(*points.T))
         assert kept in good
         assert len(kept) == max(len(chain) for chain in good if set(chain) <= near)
 
@@ -295,7 +291,7 @@ def test_undominated_is_what_brute_force_finds() -> None:
     for seed in range(30):
         rng = np.random.default_rng(seed)
         x, y = (rng.integers(0, 6, 12).astype(float) for _ in range(2))
-        kept = undominated(x.tolist(), y.tolist())
+        kept = pareto_front(x.tolist(), y.tolist())
         points = {(x[k], y[k]) for k in range(12)}
         best = {
             p for p in points if not any(q != p and q[0] <= p[0] and q[1] <= p[1] for q in points)

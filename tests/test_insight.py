@@ -16,11 +16,11 @@ from scipy.spatial.distance import cdist
 from sklearn.metrics import adjusted_rand_score
 
 import elsewise as ew
-from elsewise import insight
+from elsewise import analysis
+from elsewise.analysis._columns import columns_of
+from elsewise.analysis._tree import Leaf, sub_populations
 from elsewise.errors import InvalidInput
-from elsewise.insight._columns import columns_of
-from elsewise.insight._tree import Leaf, sub_populations
-from elsewise.maps import Rows
+from elsewise.moves import Rows
 
 N = 60
 nan = float("nan")
@@ -63,7 +63,7 @@ def base() -> ew.Explanation:
         rows,
         target=ew.targets.shift(0.5),
         schema=schema,
-        limits=ew.Limits(outputs=0.5),
+        bounds=ew.Bounds(outputs=0.5),
         certify="in-sample",
         settings=ew.Settings(iterations=2, draws=99),
     )
@@ -117,7 +117,7 @@ CASES = {
 @settings(max_examples=40)
 def test_changes_obey_their_laws(base: ew.Explanation, seed: int, share: float) -> None:
     explanation = shuffled(base, seed, share)
-    table = insight.changes(explanation)
+    table = analysis.changes(explanation)
     assert set(table.index) == {"income", "cards", "home", "married", "size", "city"}
     total = table["share"].sum()
     assert total == pytest.approx(1.0 if table["distance"].any() else 0.0)
@@ -130,7 +130,7 @@ def test_changes_obey_their_laws(base: ew.Explanation, seed: int, share: float) 
 
 
 def test_nothing_changed(base: ew.Explanation) -> None:
-    table = insight.changes(unmoved(base))
+    table = analysis.changes(unmoved(base))
     assert (table[["rows_moved", "psi", "ks", "distance", "share"]] == 0).all(axis=None)
     assert table["kind"].to_dict() == {
         "income": "number",
@@ -148,7 +148,7 @@ def test_nothing_changed(base: ew.Explanation) -> None:
 def test_changes_are_in_the_users_units(base: ew.Explanation) -> None:
     codes = base.problem.factual.copy()
     codes[:, 0] += 4.0
-    row = insight.changes(moved_to(base, codes)).loc["income"]
+    row = analysis.changes(moved_to(base, codes)).loc["income"]
     known = frame()["income"].dropna()
     assert row["rows_moved"] == pytest.approx(len(known) / N)
     assert row["mean_before"] == pytest.approx(known.mean())
@@ -175,7 +175,7 @@ def test_distance_of_a_category_is_that_of_optimal_transport(
     cost = weight**2 * (1.0 - np.eye(levels.size))
     missing = 1.0 - shares[0].sum()
     squared = ot.emd2(*(np.append(p, missing) for p in shares), np.pad(cost, (0, 1), "edge"))
-    found = insight.changes(explanation).loc[name]
+    found = analysis.changes(explanation).loc[name]
     assert found["distance"] == pytest.approx(np.sqrt(squared))
     variation = np.abs(shares[1] - shares[0]).sum() / 2
     assert found["distance"] == pytest.approx(weight * np.sqrt(variation))
@@ -190,10 +190,10 @@ def test_columns_without_a_known_cell_say_nothing(base: ew.Explanation) -> None:
     after = explanation.rows.codes.copy()
     after[:, [0, 2]] = nan
     explanation = moved_to(explanation, after)
-    table = insight.changes(explanation)
+    table = analysis.changes(explanation)
     assert table.loc[["income", "home"], ["mean_before", "shift_q50", "ks"]].isna().all(axis=None)
     assert (table.loc[["income", "home"], ["psi", "share"]] == 0).all(axis=None)
-    assert insight.groups(explanation).labels.size == N
+    assert analysis.groups(explanation).labels.size == N
 
 
 # --- psi and ks -----------------------------------------------------------------------------------
@@ -202,25 +202,25 @@ def test_columns_without_a_known_cell_say_nothing(base: ew.Explanation) -> None:
 def test_psi_by_hand() -> None:
     before, after = np.repeat([0.0, 1.0], [60, 40]), np.repeat([0.0, 1.0], [30, 70])
     expected = 0.3 * np.log(0.7 / 0.4) - 0.3 * np.log(0.3 / 0.6)
-    assert insight.psi(before, after) == pytest.approx(expected)
-    assert insight.psi(before, after, category=True) == pytest.approx(expected)
+    assert analysis.psi(before, after) == pytest.approx(expected)
+    assert analysis.psi(before, after, category=True) == pytest.approx(expected)
 
 
 def test_psi_of_a_new_level_is_finite_and_states_its_guard() -> None:
     before, after = np.zeros(10), np.ones(10)
     guarded = (1.0 - 0.05) * np.log(1.0 / 0.05)
-    assert insight.psi(before, after, category=True) == pytest.approx(2 * guarded)
+    assert analysis.psi(before, after, category=True) == pytest.approx(2 * guarded)
 
 
 def test_psi_sees_a_constant_leave_its_value() -> None:
-    assert insight.psi(np.full(20, 5.0), np.full(20, 3.0)) > 1.0
+    assert analysis.psi(np.full(20, 5.0), np.full(20, 3.0)) > 1.0
 
 
 def test_psi_keeps_missing_cells_apart() -> None:
     x = np.array([1.0, 2.0, np.nan, np.nan])
-    assert insight.psi(x, x) == 0.0
-    assert insight.psi(x, np.array([1.0, 2.0, 1.0, 2.0])) > 0.1
-    assert insight.psi(np.full(3, np.nan), np.full(3, np.nan)) == 0.0
+    assert analysis.psi(x, x) == 0.0
+    assert analysis.psi(x, np.array([1.0, 2.0, 1.0, 2.0])) > 0.1
+    assert analysis.psi(np.full(3, np.nan), np.full(3, np.nan)) == 0.0
 
 
 samples = st.lists(
@@ -231,23 +231,23 @@ samples = st.lists(
 @given(before=samples, after=samples, category=st.booleans())
 @settings(max_examples=100)
 def test_psi_laws(before: np.ndarray, after: np.ndarray, category: bool) -> None:
-    found = insight.psi(before, after, category=category)
+    found = analysis.psi(before, after, category=category)
     assert 0 <= found < np.inf
-    assert insight.psi(before[::-1], after[::-1], category=category) == pytest.approx(found)
-    assert insight.psi(before, before, category=category) == 0.0
+    assert analysis.psi(before[::-1], after[::-1], category=category) == pytest.approx(found)
+    assert analysis.psi(before, before, category=category) == 0.0
     # Bins are those of the first sample: the unit does not matter.
-    assert insight.psi(8 * before, 8 * after, category=category) == pytest.approx(found)
+    assert analysis.psi(8 * before, 8 * after, category=category) == pytest.approx(found)
 
 
 @given(before=samples, after=samples)
 def test_ks_laws(before: np.ndarray, after: np.ndarray) -> None:
-    found = insight.ks(before, after)
+    found = analysis.ks(before, after)
     if np.isnan(before).all() or np.isnan(after).all():
         assert np.isnan(found)
         return
     assert 0 <= found <= 1
-    assert insight.ks(before, before) == 0.0
-    assert insight.ks(after, before) == found
+    assert analysis.ks(before, before) == 0.0
+    assert analysis.ks(after, before) == found
 
 
 # --- flows ----------------------------------------------------------------------------------------
@@ -257,7 +257,7 @@ def test_ks_laws(before: np.ndarray, after: np.ndarray) -> None:
 @settings(max_examples=30)
 def test_flows_add_up(base: ew.Explanation, seed: int, share: float) -> None:
     explanation = shuffled(base, seed, share)
-    table = insight.flows(explanation)
+    table = analysis.flows(explanation)
     assert list(table.columns) == ["feature", "from", "to", "rows", "share"]
     sums = table.groupby("feature")[["rows", "share"]].sum()
     assert set(sums.index) == {"home", "married", "size", "city"}
@@ -265,7 +265,7 @@ def test_flows_add_up(base: ew.Explanation, seed: int, share: float) -> None:
     np.testing.assert_allclose(sums["share"], 1.0)
     moving = table[table["from"] != "(kept)"]
     assert (moving["from"] != moving["to"]).all()
-    changes = insight.changes(explanation)["rows_moved"]
+    changes = analysis.changes(explanation)["rows_moved"]
     for name, rows in moving.groupby("feature")["rows"].sum().items():
         assert rows == round(changes[name] * N)
 
@@ -275,7 +275,7 @@ def test_flows_by_hand(base: ew.Explanation) -> None:
     after = rows.copy()
     after.loc[rows["home"] == "rent", "home"] = "own"
     after.loc[:4, ["rome", "oslo", "riga"]] = [0, 0, 1]
-    table = insight.flows(moved_to(base, base.encoder.encode(after)))
+    table = analysis.flows(moved_to(base, base.encoder.encode(after)))
     home = table[table["feature"] == "home"]
     renting = int((rows["home"] == "rent").sum())
     assert home[["from", "to", "rows"]].to_numpy().tolist() == [
@@ -293,10 +293,10 @@ def test_flows_without_categories() -> None:
         ew.models.function(lambda frame: frame["a"], smooth=True),
         rows,
         target=ew.targets.shift(1.0),
-        limits=ew.Limits(outputs=2.0),
+        bounds=ew.Bounds(outputs=2.0),
         certify="in-sample",
     )
-    assert insight.flows(explanation).empty
+    assert analysis.flows(explanation).empty
 
 
 # --- groups ---------------------------------------------------------------------------------------
@@ -332,7 +332,7 @@ def shifted(model: Callable[[pd.DataFrame], np.ndarray]) -> ew.Explanation:
         rows,
         target=ew.targets.shift(1.0),
         schema=ew.Schema.infer(rows).freeze("Age", "Housing"),
-        limits=ew.Limits(outputs=0.3),
+        bounds=ew.Bounds(outputs=0.3),
         certify="in-sample",
         settings=ew.Settings(draws=99),
     )
@@ -344,14 +344,14 @@ def two_groups() -> ew.Explanation:
 
 
 def test_groups_recover_two_planted_ones() -> None:
-    found = insight.groups(shifted(lambda rows: planted(rows, rows["Age"] > 40)), k=2)
+    found = analysis.groups(shifted(lambda rows: planted(rows, rows["Age"] > 40)), k=2)
     assert adjusted_rand_score(population()["Age"] > 40, found.labels) >= 0.8
     assert {group.who for group in found} == {"Age <= 40", "Age > 40"}
     assert found.explained > 0.6
 
 
 def test_groups_recover_two_planted_ones_of_two_conditions(two_groups: ew.Explanation) -> None:
-    found = insight.groups(two_groups, k=3)
+    found = analysis.groups(two_groups, k=3)
     # Those judged by their duration take two leaves: they are told by what changes for them.
     shorter = [any(change.startswith("Duration -") for change in group.changes) for group in found]
     truth = old_or_owner(population())
@@ -366,7 +366,7 @@ def test_groups_recover_two_planted_ones_by_default(base: ew.Explanation) -> Non
     young = codes[:, names.index("age")] <= 40
     codes[young, names.index("cards")] += 2 + rng.integers(0, 2, young.sum())
     codes[~young, 0] -= rng.normal(9.0, 1.0, (~young).sum())
-    found = insight.groups(moved_to(base, codes))
+    found = analysis.groups(moved_to(base, codes))
     assert adjusted_rand_score(young, found.labels) >= 0.8
     assert found.explained > 0.8
 
@@ -375,7 +375,7 @@ def test_groups_recover_two_planted_ones_by_default(base: ew.Explanation) -> Non
 @settings(max_examples=40)
 def test_groups_obey_their_laws(base: ew.Explanation, seed: int, share: float, k: int) -> None:
     explanation = shuffled(base, seed, share)
-    found = insight.groups(explanation, k)
+    found = analysis.groups(explanation, k)
     assert 1 <= len(found) <= k
     sizes = np.bincount(found.labels, minlength=len(found))
     assert sizes.tolist() == [group.rows for group in found]
@@ -439,7 +439,7 @@ def level_holds(column: pd.Series, rest: str) -> pd.Series:
 
 
 def test_groups_read_well(two_groups: ew.Explanation) -> None:
-    found = insight.groups(two_groups, k=3)
+    found = analysis.groups(two_groups, k=3)
     text = str(found)
     assert text == repr(found)
     assert text.startswith("3 groups of 200 rows, explaining ")
@@ -456,7 +456,7 @@ def test_groups_read_well(two_groups: ew.Explanation) -> None:
 def test_groups_name_the_largest_flow(base: ew.Explanation) -> None:
     after = frame()
     after.loc[after["home"] == "rent", "home"] = "own"
-    found = insight.groups(moved_to(base, base.encoder.encode(after)), k=2)
+    found = analysis.groups(moved_to(base, base.encoder.encode(after)), k=2)
     assert [(group.who, group.changes) for group in found] == [
         ("home is rent", ("home rent to own (100 %)",)),
         ("home is not rent", ()),
@@ -466,7 +466,7 @@ def test_groups_name_the_largest_flow(base: ew.Explanation) -> None:
 
 
 def test_nothing_moved_is_one_group(base: ew.Explanation) -> None:
-    found = insight.groups(unmoved(base))
+    found = analysis.groups(unmoved(base))
     assert [(group.who, group.rows, group.changes) for group in found] == [("all rows", N, ())]
     assert found.explained == 0.0
     assert str(found).startswith("1 group of 60 rows")
@@ -475,7 +475,7 @@ def test_nothing_moved_is_one_group(base: ew.Explanation) -> None:
 @pytest.mark.parametrize("k", [0, 2.5, True, "4"])
 def test_groups_refuse(base: ew.Explanation, k: object) -> None:
     with pytest.raises(InvalidInput, match="k: expected a whole number >= 1"):
-        insight.groups(base, k)  # type: ignore[arg-type]
+        analysis.groups(base, k)  # type: ignore[arg-type]
 
 
 # --- words ----------------------------------------------------------------------------------------
@@ -549,7 +549,7 @@ def explained(model: object) -> ew.Explanation:
         rows,
         target=ew.targets.at_most(0.35),
         schema=ew.Schema.infer(rows).freeze("Age", "Housing"),
-        limits=ew.Limits(outputs=0.1),
+        bounds=ew.Bounds(outputs=0.1),
         certify="in-sample",
         settings=ew.Settings(draws=99),
     )
@@ -561,7 +561,7 @@ def surprising() -> ew.Explanation:
 
 
 def test_surprises_find_a_planted_sign(surprising: ew.Explanation) -> None:
-    found = insight.surprises(surprising, {"Credit amount": -1, "Duration": -1})
+    found = analysis.surprises(surprising, {"Credit amount": -1, "Duration": -1})
     assert found["feature"].tolist() == ["Credit amount"]
     (row,) = found.to_dict(orient="records")
     assert row["who"] == "Age <= 30"
@@ -578,7 +578,7 @@ def test_surprises_find_a_planted_sign(surprising: ew.Explanation) -> None:
 
 
 def test_the_other_expectation_is_surprised_by_the_others(surprising: ew.Explanation) -> None:
-    found = insight.surprises(surprising, {"Credit amount": 1.0})
+    found = analysis.surprises(surprising, {"Credit amount": 1.0})
     assert found["who"].tolist() == ["Age > 30"]
     assert (found["mean_move"] < 0).all()
 
@@ -588,7 +588,7 @@ def test_no_surprise_where_there_is_none() -> None:
         level = (rows["Credit amount"] - 3000) / 900 + (rows["Duration"] - 24) / 8
         return np.asarray(1.0 / (1.0 + np.exp(-level)))
 
-    found = insight.surprises(explained(plain), {"Credit amount": -1, "Duration": -1})
+    found = analysis.surprises(explained(plain), {"Credit amount": -1, "Duration": -1})
     assert found.empty
     assert list(found.columns) == [
         "feature",
@@ -610,11 +610,11 @@ def test_a_move_the_model_does_not_ask_for_is_no_surprise(base: ew.Explanation) 
     codes[:, names.index("size")] = 2.0  # does not matter to it
     codes[:, names.index("cards")] += 1.0  # worsens it
     explanation = moved_to(base, codes)
-    assert insight.surprises(explanation, {"size": -1, "cards": -1, "income": 1}).empty
-    found = insight.surprises(explanation, {"income": -1})
+    assert analysis.surprises(explanation, {"size": -1, "cards": -1, "income": 1}).empty
+    found = analysis.surprises(explanation, {"income": -1})
     assert found["who"].tolist() == ["all rows"]
     assert found["mean_move"].tolist() == pytest.approx([16.0])
-    assert insight.surprises(unmoved(base), {"income": -1}).empty
+    assert analysis.surprises(unmoved(base), {"income": -1}).empty
 
 
 @pytest.mark.parametrize(
@@ -632,7 +632,7 @@ def test_a_move_the_model_does_not_ask_for_is_no_surprise(base: ew.Explanation) 
 )
 def test_surprises_refuse(base: ew.Explanation, expected: object, message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
-        insight.surprises(base, expected)  # type: ignore[arg-type]
+        analysis.surprises(base, expected)  # type: ignore[arg-type]
 
 
 # --- plausibility ---------------------------------------------------------------------------------
@@ -643,7 +643,7 @@ def test_plausibility_leaves_out_the_row_itself(two_groups: ew.Explanation) -> N
     before, after = (problem.embedding.embed(c) for c in (problem.factual, two_groups.rows.codes))
     own = np.eye(len(before), dtype=bool)
     nearest = [np.where(own, np.inf, cdist(rows, before)).min(axis=1) for rows in (before, after)]
-    found = insight.plausibility(two_groups)
+    found = analysis.plausibility(two_groups)
     assert list(found.index) == ["factual", "counterfactual"]
     for name, distances in zip(found.index, nearest, strict=True):
         assert found.loc[name, "q50"] == pytest.approx(np.median(distances))
@@ -652,7 +652,7 @@ def test_plausibility_leaves_out_the_row_itself(two_groups: ew.Explanation) -> N
 
 
 def test_rows_that_did_not_move_are_as_plausible_as_before(base: ew.Explanation) -> None:
-    found = insight.plausibility(unmoved(base))
+    found = analysis.plausibility(unmoved(base))
     np.testing.assert_array_equal(found.loc["factual"], found.loc["counterfactual"])
     assert found.loc["factual", "q50"] > 0
 
@@ -660,20 +660,20 @@ def test_rows_that_did_not_move_are_as_plausible_as_before(base: ew.Explanation)
 def test_rows_far_from_everything_are_implausible(two_groups: ew.Explanation) -> None:
     codes = two_groups.problem.factual.copy()
     codes[:100, 0] += 90_000.0
-    assert insight.plausibility(moved_to(two_groups, codes)).loc["counterfactual", "farther"] > 0.5
+    assert analysis.plausibility(moved_to(two_groups, codes)).loc["counterfactual", "farther"] > 0.5
 
 
 def test_plausibility_of_another_background(two_groups: ew.Explanation) -> None:
     rows = population()
     # A second copy of every row is a neighbour at distance 0, the first is the row itself.
-    twice = insight.plausibility(unmoved(two_groups), pd.concat([rows, rows]))
+    twice = analysis.plausibility(unmoved(two_groups), pd.concat([rows, rows]))
     assert (twice == 0).all(axis=None)
     # Rows that are not among the background have no copy in it.
     problem = two_groups.problem
     other = rows.iloc[:20].assign(Duration=lambda frame: frame["Duration"] + 1.0)
     codes = two_groups.encoder.encode(other)
     distances = cdist(*(problem.embedding.embed(c) for c in (problem.factual, codes))).min(axis=1)
-    found = insight.plausibility(two_groups, other)
+    found = analysis.plausibility(two_groups, other)
     assert found.loc["factual", "q50"] == pytest.approx(np.median(distances))
 
 
@@ -683,4 +683,4 @@ def test_plausibility_of_another_background(two_groups: ew.Explanation) -> None:
 )
 def test_plausibility_refuses(two_groups: ew.Explanation, background: object, message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
-        insight.plausibility(two_groups, background)  # type: ignore[arg-type]
+        analysis.plausibility(two_groups, background)  # type: ignore[arg-type]

@@ -185,17 +185,17 @@ def questions(draw: st.DrawFn) -> tuple[Score, pd.DataFrame, dict[str, object]]:
 
 
 def explained(
-    question: tuple[Score, pd.DataFrame, dict[str, object]], limits: ew.Limits, **more: object
+    question: tuple[Score, pd.DataFrame, dict[str, object]], limits: ew.Bounds, **more: object
 ) -> tuple[ew.Explanation, Score]:
     score, rows, asked = question
-    asked = {"limits": limits, "settings": FAST, "certify": "in-sample"} | asked | more
+    asked = {"bounds": limits, "settings": FAST, "certify": "in-sample"} | asked | more
     return ew.explain(score, rows, **asked), score
 
 
 @settings(LAWS, max_examples=800)
 @given(questions(), st.sampled_from([0.1, 0.3]))
 def test_every_row_is_legal_and_its_output_the_models(question, outputs):
-    explanation, score = explained(question, ew.Limits(outputs=outputs))
+    explanation, score = explained(question, ew.Bounds(outputs=outputs))
     pd.testing.assert_frame_equal(explanation.factual, question[1], check_exact=True)
     assert_legal(explanation)
     assert_outputs(explanation, score)
@@ -204,7 +204,7 @@ def test_every_row_is_legal_and_its_output_the_models(question, outputs):
 @settings(LAWS, max_examples=150)
 @given(questions(), st.sampled_from([0.1, 0.5]), st.sampled_from([0.05, 0.2]))
 def test_the_map_gives_the_counterfactual_whatever_the_batch(question, inputs, outputs):
-    explanation, score = explained(question, ew.Limits(inputs=inputs, outputs=outputs))
+    explanation, score = explained(question, ew.Bounds(inputs=inputs, outputs=outputs))
     assert_legal(explanation)
     assert_outputs(explanation, score)
     assert_map(explanation)
@@ -214,7 +214,7 @@ def test_the_map_gives_the_counterfactual_whatever_the_batch(question, inputs, o
 @given(questions(), st.booleans())
 def test_one_limit_and_few_changes(question, sparse):
     how = replace(FAST, sparse=sparse)
-    explanation, score = explained(question, ew.Limits(outputs=0.1), settings=how)
+    explanation, score = explained(question, ew.Bounds(outputs=0.1), settings=how)
     assert_legal(explanation)
     assert_outputs(explanation, score)
     assert_map(explanation)

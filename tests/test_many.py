@@ -21,7 +21,7 @@ from elsewise.errors import InvalidInput, MissingExtra
 FAST = ew.Settings(iterations=3, draws=39)
 ASKED = {
     "target": ew.targets.at_least(0.6),
-    "limits": ew.Limits(inputs=0.7, outputs=0.2),
+    "bounds": ew.Bounds(inputs=0.7, outputs=0.2),
     "settings": FAST,
 }
 
@@ -311,18 +311,18 @@ TASK = ew.Task(name="", model=score, rows=FRAME[:40], **ASKED)
 
 
 def test_a_sweep_is_every_combination() -> None:
-    limits = {"near": ew.Limits(outputs=0.1), "far": ew.Limits(outputs=0.3)}
+    limits = {"near": ew.Bounds(outputs=0.1), "far": ew.Bounds(outputs=0.3)}
     aims = [ew.targets.at_least(0.6), ew.targets.constant(0.7)]
-    found = ew.explain_sweep(TASK, limits=limits, target=aims, seed=[3, 4])
+    found = ew.explain_sweep(TASK, bounds=limits, target=aims, seed=[3, 4])
     assert found.table.index.names == ["limits", "target", "seed"]
     assert len(found) == 8
     assert list(found)[:2] == [("near", "at_least(0.6)", 3), ("near", "at_least(0.6)", 4)]
     one = found["far", "constant(0.7)", 4]
     assert one.problem.seed == 4
-    assert one.problem.limits == limits["far"]
+    assert one.problem.bounds == limits["far"]
     assert one.problem.target == aims[1]
     single = ew.explain(
-        score, FRAME[:40], target=aims[1], limits=limits["far"], seed=4, settings=FAST
+        score, FRAME[:40], target=aims[1], bounds=limits["far"], seed=4, settings=FAST
     )
     assert np.array_equal(one.rows.codes, single.rows.codes)
 

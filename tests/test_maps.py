@@ -12,7 +12,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 
 import elsewise as ew
-from elsewise.proposals import row_noise
+from elsewise.moves import row_noise
 
 NAMES = ["income", "debt", "age", "months"]
 WEIGHTS = np.array([1.2, -0.9, 0.6, 0.4])
@@ -67,7 +67,7 @@ FAST = ew.Settings(iterations=12, draws=99)
 
 
 def explain(model: object, target: object, rows: pd.DataFrame = FIT, **more: object) -> object:
-    asked = {"limits": ew.Limits(inputs=0.6, outputs=0.25), "settings": FAST} | more
+    asked = {"bounds": ew.Bounds(inputs=0.6, outputs=0.25), "settings": FAST} | more
     return ew.explain(model, rows, target=target, **asked)
 
 
@@ -176,7 +176,7 @@ def test_the_map_holds_on_a_population_it_never_saw(name: str) -> None:
         ew.models.function(logistic, gradient=logistic_slopes),
         rows,
         target=target,
-        limits=ew.Limits(outputs=0.045),
+        bounds=ew.Bounds(outputs=0.045),
         settings=ew.Settings(draws=99),
     )
     inside = root_distance(found.outputs[:, 0], wanted(logistic(rows)))
@@ -188,9 +188,9 @@ def test_the_map_holds_on_a_population_it_never_saw(name: str) -> None:
 
 def test_a_start_without_steps_is_a_map() -> None:
     settings = ew.Settings(step="gradient", draws=99)
-    limits = ew.Limits(outputs=0.9)
+    limits = ew.Bounds(outputs=0.9)
     found = explain(
-        MODELS["function"], TARGETS["sample"], FIT[:60], limits=limits, settings=settings
+        MODELS["function"], TARGETS["sample"], FIT[:60], bounds=limits, settings=settings
     )
     assert not found.map.steps
     assert not found.counterfactual.equals(FIT[:60])
@@ -233,7 +233,7 @@ def test_rows_are_moved_in_blocks_with_the_same_result(monkeypatch: pytest.Monke
     )
     model = ew.models.function(lambda frame: np.tanh(frame["a"] - frame["b"]) + 0.2 * frame["k"])
     explanation = ew.explain(
-        model, rows, target=ew.targets.shift(0.4), limits=ew.Limits(outputs=0.2), seed=0
+        model, rows, target=ew.targets.shift(0.4), bounds=ew.Bounds(outputs=0.2), seed=0
     )
     monkeypatch.setattr(maps, "block_rows", lambda cells, *, device: 7)
     pd.testing.assert_frame_equal(

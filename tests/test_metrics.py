@@ -12,7 +12,7 @@ from scipy.spatial.distance import pdist
 import elsewise as ew
 import elsewise.errors
 from elsewise import metrics
-from elsewise.maps import Rows
+from elsewise.moves import Rows
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +21,7 @@ def explanation() -> ew.Explanation:
     rows = pd.DataFrame({"a": rng.normal(size=60), "b": rng.normal(size=60), "c": ["x", "y"] * 30})
     score = ew.models.function(lambda frame: frame["a"] + frame["b"], smooth=True)
     return ew.explain(
-        score, rows, target=ew.targets.shift(0.5), limits=ew.Limits(inputs=0.9, outputs=0.3)
+        score, rows, target=ew.targets.shift(0.5), bounds=ew.Bounds(inputs=0.9, outputs=0.3)
     )
 
 
@@ -307,7 +307,7 @@ def test_a_swap_in_a_one_hot_group_costs_one() -> None:
         rows,
         target=ew.targets.shift(0.1),
         schema=schema,
-        limits=ew.Limits(outputs=0.3),
+        bounds=ew.Bounds(outputs=0.3),
     )
     flip = np.column_stack([np.zeros(60), 1 - 2 * own, 2 * own - 1])
     row = metrics.compare([moved(explanation, flip)]).iloc[0]
@@ -322,7 +322,7 @@ def test_compare_without_bounds_or_numbers() -> None:
         lambda frame: (frame["c"] == "x") * 1.0,
         rows,
         target=ew.targets.constant(1.0),
-        limits=ew.Limits(outputs=0.5),
+        bounds=ew.Bounds(outputs=0.5),
     )
     case = metrics.Case(explanation=dataclasses.replace(explanation))
     row = metrics.compare([explanation]).iloc[0]

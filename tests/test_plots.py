@@ -18,7 +18,7 @@ from matplotlib.patches import PathPatch
 
 import elsewise as ew
 import people
-from elsewise import insight, plots
+from elsewise import analysis, plots
 from elsewise.errors import InvalidInput
 from people import HOSTILE, explained, frame
 
@@ -65,7 +65,7 @@ def test_a_band_that_cannot_be_seen_is_said_to_be_there(explanation: ew.Explanat
 
 
 def test_the_band_holds_the_curve_and_shrinks_with_rows() -> None:
-    from elsewise.plots._quantiles import _band
+    from elsewise.plots._quantile_plots import _band
 
     rng = np.random.default_rng(1)
     widths = []
@@ -151,9 +151,9 @@ def test_one_hot_groups_and_ordered_categories_are_categories() -> None:
 
 
 def test_many_levels_are_drawn_together(explanation: ew.Explanation) -> None:
-    from elsewise.plots._columns import category_shares
+    from elsewise.plots._feature_names import category_shares
 
-    column = insight.columns_of(explanation)[-2]
+    column = analysis.columns_of(explanation)[-2]
     codes = np.repeat(np.arange(30.0), 2)
     many = dataclasses.replace(column, levels=tuple(range(30)), before=codes, after=codes)
     names, shares = category_shares(many, most=8)
@@ -203,7 +203,7 @@ def test_flows_refuses_numbers(explanation: ew.Explanation) -> None:
         ew.models.function(lambda f: f["income"], smooth=True),
         rows,
         target=ew.targets.shift(1.0),
-        limits=ew.Limits(outputs=0.9),
+        bounds=ew.Bounds(outputs=0.9),
     )
     with pytest.raises(InvalidInput, match="a category that may move"):
         plots.flows(numbers)
@@ -259,7 +259,7 @@ def test_the_interval_is_found_again_whatever_the_unit_of_the_outputs() -> None:
         ew.models.function(lambda f: 1000.0 * f["a"], smooth=True),
         rows,
         target=ew.targets.shift(500.0),
-        limits=ew.Limits(inputs=0.6, outputs=300.0),
+        bounds=ew.Bounds(inputs=0.6, outputs=300.0),
     )
     assert found.problem.unit > 100
     assert _intervals(found)[0].size > 5
@@ -467,7 +467,8 @@ def test_amounts_are_readable() -> None:
 
 
 def test_a_number_that_stays_gets_no_direction() -> None:
-    from elsewise.plots._changes import FACTUAL, _look
+    from elsewise.plots._change_plots import _look
+    from elsewise.plots._style import FACTUAL
 
     row = pd.Series({"mean_before": 2.0, "mean_after": 2.0001, "rows_moved": 0.1, "share": 0.0})
     assert _look(row) == (FACTUAL, "10 % of rows change, mean still 2")

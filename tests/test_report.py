@@ -17,11 +17,12 @@ import scipy.stats
 
 import elsewise as ew
 import people
-from elsewise import insight, report
-from elsewise.certificate import Kind
+from elsewise import analysis, report
 from elsewise.errors import InvalidInput
 from elsewise.report import _notebook, _numbers, _words
-from elsewise.report._words import Verdict, verdict
+from elsewise.report._words import verdict
+from elsewise.request import Kind
+from elsewise.request._kinds import Verdict
 
 VOID = {"meta", "br", "img", "link", "input", "hr"}
 ORDER = [
@@ -184,7 +185,7 @@ def test_more_is_shown_if_given_or_asked_for(page: Page, explanation: ew.Explana
 
 
 def test_groups_are_told(page: Page, explanation: ew.Explanation) -> None:
-    for group in insight.groups(explanation):
+    for group in analysis.groups(explanation):
         assert group.who in page.text
 
 
@@ -266,7 +267,7 @@ def test_several_outputs_and_numbers_only() -> None:
         two,
         rows,
         target=ew.targets.shift([1.0, -2.0]),
-        limits=ew.Limits(outputs=5.0),
+        bounds=ew.Bounds(outputs=5.0),
         settings=ew.Settings(iterations=4, draws=99),
     )
     page = Page(report.render(explanation))
@@ -281,7 +282,7 @@ def test_many_features_groups_of_columns_and_frozen_ones() -> None:
     assert "The 12 largest have a picture, the table has all." in page.text
     assert "Kept as they are: x1, day." in page.text
     table = _words.change_table(explanation)
-    assert len(table.splitlines()) == 1 + len(insight.changes(explanation))
+    assert len(table.splitlines()) == 1 + len(analysis.changes(explanation))
     home = next(line for line in table.splitlines() if line.startswith("home"))
     assert "of rows" in home or "stays as it is" in home
 

@@ -60,7 +60,7 @@ TARGETS = {
 def explain(model: object = score, rows: pd.DataFrame = ROWS, **more: object) -> ew.Explanation:
     asked = {
         "target": TARGETS["constant"],
-        "limits": ew.Limits(inputs=0.7, outputs=0.3),
+        "bounds": ew.Bounds(inputs=0.7, outputs=0.3),
         "settings": FAST,
     } | more
     return ew.explain(model, rows, **asked)
@@ -83,7 +83,7 @@ def check_same(loaded: ew.Explanation, saved: ew.Explanation) -> None:
     assert loaded.certificate == saved.certificate
     assert loaded.status == saved.status
     assert loaded.settings == saved.settings
-    assert loaded.problem.limits == saved.problem.limits
+    assert loaded.problem.bounds == saved.problem.bounds
     assert loaded.problem.seed == saved.problem.seed
     assert loaded.problem.outputs.columns == saved.problem.outputs.columns
     assert repr(loaded) == repr(saved)
@@ -179,8 +179,8 @@ def test_a_run_that_moved_nothing_comes_back(tmp_path: Path) -> None:
 
 
 def test_infeasible_and_unlimited_runs_come_back(tmp_path: Path) -> None:
-    for place, limits in (("a", ew.Limits(outputs=1e-6)), ("b", ew.Limits())):
-        saved = explain(MODELS["smooth function"], limits=limits)
+    for place, limits in (("a", ew.Bounds(outputs=1e-6)), ("b", ew.Bounds())):
+        saved = explain(MODELS["smooth function"], bounds=limits)
         check_same(ew.load(saved.save(tmp_path / place)), saved)
 
 
@@ -210,8 +210,8 @@ def test_another_model_is_refused(
 def test_tiny_units_come_back_and_refuse_another_model(tmp_path: Path) -> None:
     tiny = ew.models.function(lambda frame: 1e-8 * frame["a"], smooth=True, probability=False)
     other = ew.models.function(lambda frame: 1e-8 * frame["b"], smooth=True, probability=False)
-    limits = ew.Limits(outputs=2e-9)
-    saved = explain(tiny, target=ew.targets.shift(5e-9), limits=limits)
+    limits = ew.Bounds(outputs=2e-9)
+    saved = explain(tiny, target=ew.targets.shift(5e-9), bounds=limits)
     assert saved.ok
     loaded = ew.load(saved.save(tmp_path / "run"), model=tiny)
     moved = loaded.apply(FRESH)

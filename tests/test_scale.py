@@ -23,21 +23,22 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 
 import elsewise as ew
-from elsewise import plans, search, solver, transport
+from elsewise import measure, search, transport
 from elsewise._arrays import double_sums, row_products
 from elsewise._resources import Resources, block_rows, current, parallel, parse_memory, using
 from elsewise.confidence import Comparison, clt_limit
 from elsewise.errors import InvalidInput
+from elsewise.measure import input_comparison, input_distance
 from elsewise.models import bind
 from elsewise.models._linear import LinearOutputs
-from elsewise.offers._in_turn import MANY_ROWS
-from elsewise.offers._in_turn import _go as _in_turn_go
-from elsewise.posing import pose
-from elsewise.proposals import Aim, View, gauss_newton_steps, link_steps
+from elsewise.moves import Aim, View, gauss_newton_steps, link_steps
+from elsewise.moves._in_turn import MANY_ROWS
+from elsewise.moves._in_turn import _accept_cheapest as _in_turn_go
+from elsewise.request import pose
+from elsewise.search import _loop as solver
+from elsewise.search import init
 from elsewise.search._sides import bounded_sides
 from elsewise.settings import Fixed
-from elsewise.sides import input_comparison, input_distance
-from elsewise.solver import init
 from elsewise.transport._places import at_places, locator
 
 COLUMNS = list("abcd")
@@ -69,7 +70,7 @@ def explained(model: object, rows: pd.DataFrame, **settings: object) -> ew.Expla
         model,
         rows,
         target=ew.targets.at_least(0.6),
-        limits=ew.Limits(outputs=0.1),
+        bounds=ew.Bounds(outputs=0.1),
         settings=ew.Settings(iterations=3, draws=199, **settings),
     )
 
@@ -155,7 +156,7 @@ def test_steps_in_turn_are_steps_at_once(monkeypatch: pytest.MonkeyPatch) -> Non
     rows = frame(400)
     in_turn, at_once = [], []
     for seen, fewest in ((in_turn, 1), (at_once, 10**9)):
-        monkeypatch.setattr("elsewise.offers._in_turn.MANY_ROWS", fewest)
+        monkeypatch.setattr("elsewise.moves._in_turn.MANY_ROWS", fewest)
         found = explained(linear_model(rows), rows)
         seen.append(found)
     pd.testing.assert_frame_equal(
@@ -168,14 +169,14 @@ def test_steps_in_turn_are_steps_at_once(monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.mark.parametrize("how", [{}, {"step": "gradient", "tau": 20.0, "noise": 0.3}])
 def test_rules_are_asked_in_turn_too(how: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("elsewise.offers._in_turn.MANY_ROWS", 1)
+    monkeypatch.setattr("elsewise.moves._in_turn.MANY_ROWS", 1)
     rows = frame(300)
     schema = ew.Schema.infer(rows).rule(lambda rows: rows["a"] <= rows["b"] + 1.0)
     found = ew.explain(
         linear_model(rows),
         rows,
         target=ew.targets.at_least(0.6),
-        limits=ew.Limits(outputs=0.2),
+        bounds=ew.Bounds(outputs=0.2),
         schema=schema,
         settings=ew.Settings(iterations=3, draws=199, **how),
     )
@@ -208,7 +209,7 @@ def test_locator_is_a_search(shape: str) -> None:
 
 def test_input_distance_is_the_comparisons() -> None:
     rows = frame(200)
-    target, limits = ew.targets.at_least(0.6), ew.Limits()
+    target, limits = ew.targets.at_least(0.6), ew.Bounds()
     problem, _ = pose(linear_model(rows), rows, target, None, None, limits, 0)
     population = init(problem, ew.Settings()).setup.population
     theta = transport.direction_blocks(4, np.random.default_rng(0))
@@ -220,13 +221,13 @@ def test_input_distance_is_the_comparisons() -> None:
 def test_a_look_with_a_limit_sees_what_one_without_sees() -> None:
     rows = frame(200)
     looks = []
-    for bounds in (ew.Limits(inputs=1.0, outputs=1.0), ew.Limits(outputs=1.0)):
+    for bounds in (ew.Bounds(inputs=1.0, outputs=1.0), ew.Bounds(outputs=1.0)):
         problem, _ = pose(linear_model(rows), rows, ew.targets.at_least(0.6), None, None, bounds, 0)
         population = init(problem, ew.Settings()).setup.population
         theta = transport.direction_blocks(4, np.random.default_rng(0))
         moved = problem.embedding.embed(problem.factual**2)
-        recording = plans.Recording(1.0, None)
-        looks.append(plans.look_at_inputs(problem, population, moved, theta, recording))
+        recording = measure.Recording(1.0, None)
+        looks.append(measure.measure_inputs(problem, population, moved, theta, recording))
     bounded, free = looks
     assert free.limit is None
     assert bounded.distance == pytest.approx(free.distance, rel=1e-12)
@@ -259,12 +260,12 @@ def test_a_shorter_way_leads_to_the_same_place() -> None:
         ew.targets.at_least(0.6),
         None,
         None,
-        ew.Limits(outputs=0.1),
+        ew.Bounds(outputs=0.1),
         0,
     )
     settings = ew.Settings(draws=199)
     solution, _ = search.solve(problem, settings)
-    shorter, _ = search.finish(search.shortened(problem, settings, solution))
+    shorter, _ = search.finish(search.find_shorter_map(problem, settings, solution))
     (side,) = [side for side in bounded_sides(problem, settings) if side is not None]
     assert len(shorter.state.map().steps) < len(solution.state.map().steps)
     assert side.met(shorter.state)
@@ -274,11 +275,11 @@ def test_a_shorter_way_leads_to_the_same_place() -> None:
 # --- torch -----------------------------------------------------------------------------------
 
 TARGETS = {
-    "at least": (ew.targets.at_least(0.6), ew.Limits(outputs=0.1)),
-    "constant": (ew.targets.constant(0.6), ew.Limits(inputs=0.3)),
+    "at least": (ew.targets.at_least(0.6), ew.Bounds(outputs=0.1)),
+    "constant": (ew.targets.constant(0.6), ew.Bounds(inputs=0.3)),
     "sample": (
         ew.targets.sample(np.random.default_rng(2).beta(4, 3, size=150)),
-        ew.Limits(inputs=0.6, outputs=0.2),
+        ew.Bounds(inputs=0.6, outputs=0.2),
     ),
 }
 
@@ -289,7 +290,7 @@ def test_torch_tensors_give_what_numpy_gives(
     name: str, dtype: type, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if name == "sample":  # as many rows are moved
-        monkeypatch.setattr("elsewise.offers._in_turn.MANY_ROWS", 1)
+        monkeypatch.setattr("elsewise.moves._in_turn.MANY_ROWS", 1)
     target, limits = TARGETS[name]
     module = network().to(torch.float64 if dtype is np.float64 else torch.float32)
     rows = frame(80, dtype)
@@ -298,7 +299,7 @@ def test_torch_tensors_give_what_numpy_gives(
             model,
             rows,
             target=target,
-            limits=limits,
+            bounds=limits,
             certify="in-sample",
             settings=ew.Settings(iterations=2, draws=99),
         )
@@ -324,7 +325,7 @@ def test_torch_tensors_give_what_numpy_gives(
 
 
 def test_steps_taken_at_once_are_steps_taken_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
-    place = "elsewise.offers._in_turn."
+    place = "elsewise.moves._in_turn."
     torch.manual_seed(0)
     # Steep: the first step goes too far for many rows, and several shorter ones would do.
     module = torch.nn.Sequential(
@@ -334,7 +335,7 @@ def test_steps_taken_at_once_are_steps_taken_in_turn(monkeypatch: pytest.MonkeyP
         module[2].weight *= 12.0
     model = ew.models.torch_model(module, device="cpu")
     target = ew.targets.constant(0.6)
-    problem, _ = pose(model, frame(300), target, None, None, ew.Limits(outputs=0.1), 0)
+    problem, _ = pose(model, frame(300), target, None, None, ew.Bounds(outputs=0.1), 0)
     monkeypatch.setattr(place + "MANY_ROWS", 1)
     monkeypatch.setattr(place + "MANY_DEVICE_ROWS", 1)
     rivals: list[int] = []
@@ -425,7 +426,7 @@ def test_tensors_of_mixed_columns_give_what_numpy_gives(sparse: bool) -> None:
             mixed_model(device),
             rows,
             target=ew.targets.at_least(0.6),
-            limits=ew.Limits(outputs=0.1),
+            bounds=ew.Bounds(outputs=0.1),
             certify="in-sample",
             settings=ew.Settings(iterations=3, draws=99, sparse=sparse),
         )
@@ -499,7 +500,7 @@ def test_single_precision_leaves_the_flat_part_of_a_sigmoid(
 ) -> None:
     """At such logits a squared slope underflows: no step may be what is not a number."""
     if many:
-        monkeypatch.setattr("elsewise.offers._in_turn.MANY_ROWS", 1)
+        monkeypatch.setattr("elsewise.moves._in_turn.MANY_ROWS", 1)
     rows = frame(200, np.float32)
     if missing:
         rows.loc[::10, "c"] = np.nan
@@ -512,7 +513,7 @@ def test_single_precision_leaves_the_flat_part_of_a_sigmoid(
         ew.models.torch_model(module, prepare=torch.nan_to_num, device="cpu"),
         rows,
         target=ew.targets.at_least(0.6),
-        limits=ew.Limits(outputs=0.3),
+        bounds=ew.Bounds(outputs=0.3),
         certify="in-sample",
         settings=ew.Settings(iterations=10, draws=99),
     )
@@ -543,9 +544,9 @@ def test_a_device_that_is_not_there_is_refused() -> None:
 def test_a_device_gives_what_the_host_gives(name: str) -> None:
     target, limits = TARGETS[name]
     rows, settings = frame(MANY, np.float32), ew.Settings(iterations=4, draws=199)
-    host = ew.explain(network(), rows, target=target, limits=limits, settings=settings)
+    host = ew.explain(network(), rows, target=target, bounds=limits, settings=settings)
     model = ew.models.torch_model(network(), device="cuda")
-    device = ew.explain(model, rows, target=target, limits=limits, settings=settings)
+    device = ew.explain(model, rows, target=target, bounds=limits, settings=settings)
     assert device.rows.codes.device.type == "cuda"
     for side in ("inputs", "outputs"):
         one, other = getattr(host.certificate, side), getattr(device.certificate, side)

@@ -17,12 +17,11 @@ import elsewise as ew
 from elsewise.certificate import Evidence, certify_inputs, certify_outputs
 from elsewise.errors import InvalidInput
 from elsewise.features import Schema
+from elsewise.measure import input_comparison
 from elsewise.models import bind
-from elsewise.problem import Limits, Problem
-from elsewise.search import Outcome, finish, solve, sweep, trace
+from elsewise.request import Bounds, Problem
+from elsewise.search import Outcome, State, finish, init, solve, step, sweep, trace
 from elsewise.settings import Fixed, Settings
-from elsewise.sides import input_comparison
-from elsewise.solver import State, init, step
 from elsewise.transport import direction_blocks
 
 # --- toys -----------------------------------------------------------------------------------------
@@ -79,7 +78,7 @@ def pose(
     model: object,
     rows: pd.DataFrame,
     target: object,
-    limits: Limits | None = None,
+    limits: Bounds | None = None,
     schema: Schema | None = None,
     background: pd.DataFrame | None = None,
 ) -> Problem:
@@ -97,7 +96,7 @@ def pose(
         target=target,
         background=codes if background is None else encoder.extend(background).encode(background),
         obeys=encoder.obeys if schema.rules else None,
-        limits=limits or Limits(),
+        bounds=limits or Bounds(),
     )
 
 
@@ -218,7 +217,7 @@ def test_gradient_steps_converge_at_the_stated_rate(squash: bool, balance: objec
     rows = cloud(n, d, seed=4)
     toy = Toy(rows, [1.2, -0.8], squash)
     wanted = np.random.default_rng(5).beta(5, 2, 17) + (0.0 if squash else 1.0)
-    limits = Limits(inputs=0.6, outputs=0.3)
+    limits = Bounds(inputs=0.6, outputs=0.3)
     problem = pose(toy.model, rows, ew.targets.sample(wanted), limits, unbounded(rows))
     bound = toy.smoothness(d)
     settings = Settings(
@@ -270,7 +269,7 @@ def test_gradient_step_explains() -> None:
         SMOOTH.model,
         ROWS,
         target=ew.targets.constant(0.8),
-        limits=Limits(inputs=0.9, outputs=0.25),
+        bounds=Bounds(inputs=0.9, outputs=0.25),
         settings=Settings(step="gradient", tau=4.0),
     )
     assert explanation.ok
@@ -359,7 +358,7 @@ def test_same_seed_same_bytes() -> None:
             model,
             MIXED,
             target=ew.targets.sample(np.linspace(0.3, 0.9, 40)),
-            limits=Limits(inputs=0.5, outputs=0.3),
+            bounds=Bounds(inputs=0.5, outputs=0.3),
             seed=seed,
             settings=Settings(iterations=6, draws=99),
         )
@@ -407,7 +406,7 @@ def test_line_meets_the_analytic_optimum() -> None:
         toy.model,
         rows,
         ew.targets.constant(2.0),
-        Limits(outputs=0.8, trim=0.0),
+        Bounds(outputs=0.8, trim=0.0),
         unbounded(rows),
     )
     solution, _ = solve(problem, SEARCH)
@@ -452,7 +451,7 @@ def brute_force(problem: Problem, toy: Toy, wanted: float, bound: float) -> floa
 def test_solver_returns_the_constrained_optimum_of_a_convex_problem() -> None:
     rows = cloud(30, 2, seed=6)
     toy = Toy(rows, [0.9, -0.6], squash=False)
-    problem = pose(toy.model, rows, ew.targets.constant(1.5), Limits(outputs=0.7), unbounded(rows))
+    problem = pose(toy.model, rows, ew.targets.constant(1.5), Bounds(outputs=0.7), unbounded(rows))
     best = brute_force(problem, toy, 1.5, 0.7)
     solution, _ = solve(problem, Settings(draws=DRAWS, epsilon=0.002))
     inputs, outputs = sides(problem, solution.state)
@@ -484,7 +483,7 @@ def test_outputs_limit_is_met_at_the_least_input_distance(
     """No point of the sweep meets the limit with an input distance more than 5 % smaller."""
     base, points = frontier
     bound = float(np.quantile([outputs.upper_limit for _, outputs in points], share))
-    problem = replace(base, limits=Limits(outputs=bound))
+    problem = replace(base, bounds=Bounds(outputs=bound))
     solution, _ = solve(problem, SEARCH)
     inputs, outputs = sides(problem, solution.state)
     assert solution.outcome is Outcome.CERTIFIED
@@ -498,7 +497,7 @@ def test_inputs_limit_is_met_at_the_least_output_distance(
     """The sweep's best point has an output limit at most 10 % smaller."""
     base, points = frontier
     bound = float(np.median([inputs.upper_limit for inputs, _ in points]))
-    problem = replace(base, limits=Limits(inputs=bound))
+    problem = replace(base, bounds=Bounds(inputs=bound))
     solution, _ = solve(problem, SEARCH)
     inputs, outputs = sides(problem, solution.state)
     assert solution.outcome is Outcome.CERTIFIED
@@ -517,7 +516,7 @@ def test_limits_that_exclude_each_other_name_what_is_reachable(
     base, points = frontier
     bound = float(np.median([inputs.upper_limit for inputs, _ in points]))
     best = min(o.upper_limit for i, o in points if i.upper_limit <= bound)
-    problem = replace(base, limits=Limits(inputs=bound, outputs=0.1 * best))
+    problem = replace(base, bounds=Bounds(inputs=bound, outputs=0.1 * best))
     solution, _ = solve(problem, Settings(draws=DRAWS, iterations=25))
     assert solution.outcome is Outcome.NOT_FEASIBLE
     assert solution.binding == "outputs"
@@ -532,7 +531,7 @@ def test_unreachable_outputs_name_what_is_reachable(name: str) -> None:
     base = pose(MODELS[name], ROWS, ew.targets.constant(0.9), schema=schema)
     points = [sides(base, state) for state in sweep(base, SEARCH, FINE)]
     best = min(outputs.upper_limit for _, outputs in points)
-    problem = replace(base, limits=Limits(outputs=0.8 * best))
+    problem = replace(base, bounds=Bounds(outputs=0.8 * best))
     solution, _ = solve(problem, SEARCH)
     assert best > 0.1
     assert solution.outcome is Outcome.NOT_FEASIBLE
@@ -546,7 +545,7 @@ def test_what_meets_its_limit_is_called_certified() -> None:
     """Just above the least reachable limit the verdict and the evidence still agree."""
     base = pose(MODELS["smooth"], ROWS, CASES["smooth"])
     for bound in (0.105, 0.11, 0.115):
-        problem = replace(base, limits=Limits(outputs=bound))
+        problem = replace(base, bounds=Bounds(outputs=bound))
         solution, _ = solve(problem, SEARCH)
         _, outputs = sides(problem, solution.state)
         assert outputs.met == (solution.outcome is Outcome.CERTIFIED)
@@ -555,7 +554,7 @@ def test_what_meets_its_limit_is_called_certified() -> None:
 
 @pytest.mark.parametrize("name", ["smooth", "forest"])
 def test_both_limits_are_met_where_they_can_be(name: str) -> None:
-    limits = Limits(inputs=0.45, outputs=0.3, confidence=0.9)
+    limits = Bounds(inputs=0.45, outputs=0.3, confidence=0.9)
     problem = pose(MODELS[name], ROWS, CASES["smooth"], limits)
     solution, states = solve(problem, SEARCH)
     assert solution.outcome is Outcome.CERTIFIED
@@ -604,7 +603,7 @@ def test_without_limits_the_knee_is_chosen() -> None:
 
 def test_nothing_to_do_where_the_limits_already_hold() -> None:
     problem = pose(
-        SMOOTH.model, ROWS, ew.targets.sample(SMOOTH(ROWS)), Limits(inputs=0.5, outputs=0.5)
+        SMOOTH.model, ROWS, ew.targets.sample(SMOOTH(ROWS)), Bounds(inputs=0.5, outputs=0.5)
     )
     solution, _ = solve(problem, Settings())
     assert solution.outcome is Outcome.NOTHING_TO_DO
@@ -614,7 +613,7 @@ def test_nothing_to_do_where_the_limits_already_hold() -> None:
 
 def test_a_flat_model_moves_nothing() -> None:
     flat = ew.models.function(lambda frame: np.full(len(frame), 0.25), smooth=False)
-    problem = pose(flat, ROWS, ew.targets.constant(0.75), Limits(outputs=0.1))
+    problem = pose(flat, ROWS, ew.targets.constant(0.75), Bounds(outputs=0.1))
     solution, _ = solve(problem, Settings(iterations=4))
     assert solution.outcome is Outcome.NOTHING_MOVES
     assert solution.binding == "outputs"
@@ -624,10 +623,10 @@ def test_a_flat_model_moves_nothing() -> None:
 
 @pytest.mark.parametrize(
     "limits",
-    [Limits(inputs=0.3, outputs=0.01), Limits(outputs=0.01), Limits(inputs=0.3), Limits()],
+    [Bounds(inputs=0.3, outputs=0.01), Bounds(outputs=0.01), Bounds(inputs=0.3), Bounds()],
     ids=["both", "outputs", "inputs", "none"],
 )
-def test_time_budget_is_kept(limits: Limits) -> None:
+def test_time_budget_is_kept(limits: Bounds) -> None:
     def slow(frame: pd.DataFrame) -> np.ndarray:
         time.sleep(0.01)
         return SMOOTH(frame)
@@ -639,7 +638,7 @@ def test_time_budget_is_kept(limits: Limits) -> None:
     elapsed = time.perf_counter() - begin
     assert elapsed < 0.9
     assert len(states) < 30
-    if limits != Limits():
+    if limits != Bounds():
         assert solution.outcome is Outcome.OUT_OF_TIME
         assert "settings.seconds" in solution.outcome
     codes = solution.state.rows.codes
@@ -647,7 +646,7 @@ def test_time_budget_is_kept(limits: Limits) -> None:
 
 
 def test_iterate_is_the_users_loop() -> None:
-    problem = pose(SMOOTH.model, ROWS, ew.targets.constant(0.8), Limits(inputs=0.5, outputs=0.2))
+    problem = pose(SMOOTH.model, ROWS, ew.targets.constant(0.8), Bounds(inputs=0.5, outputs=0.2))
     seen = list(itertools.islice(ew.iterate(problem), 4))
     assert [state.record.iteration for state in seen] == [0, 1, 2, 3]
     assert all(0 <= state.record.eta <= 1 for state in seen)

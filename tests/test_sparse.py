@@ -50,10 +50,10 @@ def changed(explanation: ew.Explanation) -> np.ndarray:
 
 
 @pytest.mark.parametrize(
-    "limits", [ew.Limits(outputs=0.15), ew.Limits(inputs=0.4, outputs=0.2)], ids=["one", "both"]
+    "limits", [ew.Bounds(outputs=0.15), ew.Bounds(inputs=0.4, outputs=0.2)], ids=["one", "both"]
 )
 def test_sparse_cuts_changed_cells_at_the_same_limits(
-    credit: tuple[Score, pd.DataFrame, pd.DataFrame], limits: ew.Limits
+    credit: tuple[Score, pd.DataFrame, pd.DataFrame], limits: ew.Bounds
 ) -> None:
     """At least 40 % fewer changed cells, no more changed rows, and still certified."""
     model, background, rows = credit
@@ -65,7 +65,7 @@ def test_sparse_cuts_changed_cells_at_the_same_limits(
             target=ew.targets.at_most(0.4),
             schema=schema,
             background=background,
-            limits=limits,
+            bounds=limits,
             settings=ew.Settings(sparse=option, draws=199),
         )
         for option in (False, True)

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import elsewise as ew
-from elsewise._stability import _asked, _asked_again, _backgrounds, _rescaled, _reweighed
+from elsewise.analysis._stability import _asked, _asked_again, _backgrounds, _rescaled, _reweighed
 from elsewise.errors import InvalidInput, SavedRunError
 from elsewise.search import Outcome
 from elsewise.transport import direction_blocks, sliced_squared_distance
@@ -41,7 +41,7 @@ def explanation() -> ew.Explanation:
         ROWS,
         target=ew.targets.at_least(0.6),
         background=PAST,
-        limits=ew.Limits(outputs=0.15),
+        bounds=ew.Bounds(outputs=0.15),
         certify="in-sample",
         settings=ew.Settings(draws=99, iterations=3),
         seed=2,
@@ -69,7 +69,7 @@ def test_the_spread_is_that_of_explanations_with_those_seeds(
             target=ew.targets.at_least(0.6),
             schema=explanation.problem.schema,
             background=PAST,
-            limits=ew.Limits(outputs=0.15),
+            bounds=ew.Bounds(outputs=0.15),
             certify="in-sample",
             settings=explanation.settings,
             seed=seed,
@@ -190,7 +190,7 @@ def test_a_whole_population_without_trim_is_asked_again_alike() -> None:
         MODEL,
         ROWS.iloc[:30],
         target=ew.targets.at_least(0.6),
-        limits=ew.Limits(outputs=0.2, trim=0.0),
+        bounds=ew.Bounds(outputs=0.2, trim=0.0),
         population="all",
         settings=ew.Settings(draws=99, iterations=1),
     )

@@ -120,7 +120,7 @@ def repeat(design: Design, repetition: int) -> Run:
         model,
         draw_rows(design.rows, rng),
         target=ew.targets.at_most(CUT),
-        limits=ew.Limits(outputs=BOUNDS[design.model], confidence=CONFIDENCE, trim=TRIM),
+        bounds=ew.Bounds(outputs=BOUNDS[design.model], confidence=CONFIDENCE, trim=TRIM),
         background=background,
         certify=design.kind,
         seed=repetition,
@@ -143,7 +143,7 @@ def repeat(design: Design, repetition: int) -> Run:
 def true_distances(explanation: ew.Explanation, fresh: pd.DataFrame) -> tuple[float, float, float]:
     """Input and output distance of fresh rows under the map, and the output distance before."""
     problem, encoder = explanation.problem, explanation.encoder
-    trim = problem.limits.trim
+    trim = problem.bounds.trim
     moved = explanation.apply(fresh)
     # The certificate's own directions: the same seed and purpose give the same draw.
     theta = direction_blocks(problem.embedding.size, problem.generator("certificate directions"))

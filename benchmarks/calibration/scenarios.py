@@ -11,8 +11,8 @@ from scipy import stats
 from scipy.special import ndtri
 
 from elsewise.confidence import Comparison, move_cap
-from elsewise.sides import target_reference
-from elsewise.targets import Constant, Known, constant, distribution
+from elsewise.measure import target_reference
+from elsewise.targets import Constant, DistributionTarget, constant, distribution
 from elsewise.transport import direction_blocks, project
 
 from . import laws
@@ -31,7 +31,9 @@ DIMENSIONS = (2, 10, 23)
 DIRECTIONS = {2: 4, 10: 10, 23: 23}
 """Complete blocks: two in two dimensions, one in ten and in 23."""
 
-Draw = Callable[[np.random.Generator, int], tuple[np.ndarray, np.ndarray | Known | Constant]]
+Draw = Callable[
+    [np.random.Generator, int], tuple[np.ndarray, np.ndarray | DistributionTarget | Constant]
+]
 """Rows wanted to moved values (N, n) and what they are compared with: values (N, n), or a law."""
 
 CLIFF = "failures past the trim"
@@ -70,7 +72,7 @@ class Scenario:
     ) -> tuple[Comparison, ...]:
         """Draw a sample once; compare it at every trim."""
         moving, fixed = self.draw(rng, rows)
-        if isinstance(fixed, Known | Constant):
+        if isinstance(fixed, DistributionTarget | Constant):
             like, theta = moving.T, np.ones((1, 1))
             cells = {
                 trim: target_reference(fixed, rows, trim, like, theta) for trim in (0.0, *trims)
@@ -215,7 +217,7 @@ def _sampled(moved: laws.Quantile, wanted: laws.Quantile) -> Draw:
     return draw
 
 
-def _against(moved: laws.Quantile, target: Known | Constant) -> Draw:
+def _against(moved: laws.Quantile, target: DistributionTarget | Constant) -> Draw:
     return lambda rng, rows: (moved(rng.random((1, rows))), target)
 
 

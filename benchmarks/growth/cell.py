@@ -150,7 +150,7 @@ def heloc() -> dict[str, float]:
             question.model,
             question.rows,
             target=ew.targets.constant(1.0),
-            limits=ew.Limits(**bounds),
+            bounds=ew.Bounds(**bounds),
             schema=question.schema,
             background=question.experiment.train,
             certify="in-sample",
@@ -185,7 +185,7 @@ def dice(rows: int) -> dict[str, float]:
 
 CELLS: dict[str, Callable[..., dict[str, Any]]] = {
     "kernel": kernel,
-    "limits": limits,
+    "bounds": limits,
     "whole": whole,
     "apply": apply,
     "heloc": heloc,

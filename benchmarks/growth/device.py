@@ -22,9 +22,11 @@ import numpy as np
 import torch
 
 import elsewise as ew
-from elsewise import _explain, asking, maps, solver, transport
+from elsewise import _explain, maps, transport
 from elsewise.models._torch import TorchOutputs
-from elsewise.posing import pose
+from elsewise.request import _ask as asking
+from elsewise.request import pose
+from elsewise.search import _loop as solver
 from elsewise.settings import Fixed
 from elsewise.transport import _ranking
 
@@ -147,7 +149,7 @@ def shares(clock: Clock, rows: int, model: Any, steps: int = 6) -> dict[str, Any
         ew.targets.at_least(TARGET),
         None,
         None,
-        ew.Limits(outputs=BOUND),
+        ew.Bounds(outputs=BOUND),
         0,
     )
     settings = ew.Settings(balance=Fixed(eta=0.5))

@@ -36,7 +36,7 @@ def seconds(jobs: int, model: object, frame: pd.DataFrame, group: pd.Series) -> 
         frame,
         by=group,
         target=ew.targets.at_least(0.5),
-        limits=ew.Limits(outputs=0.1),
+        bounds=ew.Bounds(outputs=0.1),
         jobs=jobs,
         progress=False,
     )

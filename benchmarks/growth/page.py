@@ -45,7 +45,7 @@ HOW = """
   drawn at random, are fitted to; the map is applied to all, and at most 100,000 of the other rows
   are certified on. What a limit adds to its distance shrinks like one over the root of the rows:
   at 100,000 it is a few thousandths of a standard deviation. The status says which rows were used.
-- **Limits only where they are needed.** The history shows the upper limit of a side with a bound;
+- **Bounds only where they are needed.** The history shows the upper limit of a side with a bound;
   of a side without one it shows the distance alone (NaN for the limit).
 - **Precision.** Everything is in double precision on the CPU. On an accelerator the precision
   follows the data: a frame of float32 columns under a float32 module is searched in float32, with
@@ -146,7 +146,7 @@ def _limits(results: dict[str, Any]) -> str:
     rows = [(f"{a['rows']:,}", _seconds(v["clt"]), _seconds(v.get("bootstrap"))) for a, v in cells]
     table = _table(("n", "CLT", "bootstrap, 999 draws"), rows)
     return (
-        f"## Limits\n\nA paired comparison on 69 directions, one thread, sorts included.\n\n{table}"
+        f"## Bounds\n\nA paired comparison on 69 directions, one thread, sorts included.\n\n{table}"
     )
 
 

@@ -71,7 +71,7 @@ def _limits(ax: Axes, results: dict[str, Any]) -> None:
     cells = asked(results, "limits", directions=69)
     _line(ax, cells, "clt", "CLT", BLUE)
     _line(ax, cells, "bootstrap", "bootstrap, 999 draws", ORANGE)
-    _finish(ax, "Limits, N = 69, one thread", "seconds")
+    _finish(ax, "Bounds, N = 69, one thread", "seconds")
 
 
 def _whole(ax: Axes, results: dict[str, Any], device: dict[str, Any] | None) -> None:

@@ -67,7 +67,7 @@ def explained(model: Any, rows: pd.DataFrame, **settings: Any) -> ew.Explanation
         model,
         rows,
         target=ew.targets.at_least(TARGET),
-        limits=ew.Limits(outputs=BOUND),
+        bounds=ew.Bounds(outputs=BOUND),
         settings=ew.Settings(**settings),
         progress=False,
     )

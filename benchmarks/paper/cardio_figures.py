@@ -59,7 +59,7 @@ def convergence(folder: Path) -> dict[str, Any]:
         "DNN",
         None,
         relax=lambda schema: schema.continuous(*data.cardio().train.columns),
-        limits=ew.Limits(inputs=0.1, outputs=0.25, trim=0.1),
+        bounds=ew.Bounds(inputs=0.1, outputs=0.25, trim=0.1),
         settings=ew.Settings(
             step="gradient",
             directions=10,
@@ -152,7 +152,7 @@ def three_models(folder: Path) -> dict[str, Any]:
 def diversity(folder: Path) -> dict[str, Any]:
     """Draw counterfactuals of one population under four bounds U_x, blood pressures only."""
     found = {
-        bound: _explained("RBFNet", PRESSURES, limits=ew.Limits(inputs=bound))
+        bound: _explained("RBFNet", PRESSURES, bounds=ew.Bounds(inputs=bound))
         for bound in INPUT_BOUNDS
     }
     figure, axes = plt.subplots(

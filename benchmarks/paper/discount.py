@@ -16,9 +16,10 @@ import pandas as pd
 from benchmarks.paper.questions import THRESHOLD, Question, seen_by_network
 
 import elsewise as ew
-from elsewise import baselines, posing
+from elsewise import baselines
 from elsewise._arrays import to_numpy
-from elsewise.problem import Problem, populate
+from elsewise.request import Problem, populate
+from elsewise.request import _pose as posing
 from elsewise.targets import Constant, Derived, Target
 from elsewise.transport import sliced_squared_distance_and_gradient
 
@@ -48,7 +49,7 @@ def discount(question: Question, target: Target) -> ew.Explanation:
     rows, train = (part.astype(np.float64) for part in (question.rows, experiment.train))
     schema = seen_by_network(experiment, ew.Schema.infer(rows, train))
     problem, encoder = posing.pose(
-        question.model, rows, target, schema, train, ew.Limits(), question.seed
+        question.model, rows, target, schema, train, ew.Bounds(), question.seed
     )
     frame = encoder.decode(_descended(problem, ETA[experiment.name]), index=rows.index)
     return baselines.given(

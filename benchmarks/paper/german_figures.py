@@ -20,7 +20,7 @@ from elsewise import datasets
 
 __all__ = ["encodings", "panel", "scatter"]
 
-LIMITS = ew.Limits(inputs=0.2, outputs=0.2, trim=0.15)
+LIMITS = ew.Bounds(inputs=0.2, outputs=0.2, trim=0.15)
 """The paper's U_x, U_y and delta."""
 SCATTERED = ("Credit amount", "Age", "Duration")
 YOUNG = 30
@@ -60,7 +60,7 @@ def panel(folder: Path) -> dict[str, Any]:
         _on_people(experiment),
         rows,
         target=ew.targets.sample(data.german_credit_target()),
-        limits=LIMITS,
+        bounds=LIMITS,
         background=train,
         certify="in-sample",
         progress=False,
@@ -88,7 +88,7 @@ def scatter(folder: Path) -> dict[str, Any]:
         model,
         rows,
         target=ew.targets.sample(data.german_credit_target()),
-        limits=ew.Limits(outputs=LIMITS.outputs, trim=LIMITS.trim),
+        bounds=ew.Bounds(outputs=LIMITS.outputs, trim=LIMITS.trim),
         schema=ew.Schema.infer(rows, train).only(*SCATTERED),
         background=train,
         certify="in-sample",
@@ -144,7 +144,7 @@ def _encoded(experiment: Experiment, seed: int) -> dict[str, float]:
         models.on_rows(module, experiment),
         experiment.explained,
         target=ew.targets.sample(data.german_credit_target(seed=seed)),
-        limits=LIMITS,
+        bounds=LIMITS,
         schema=schema,
         background=experiment.train,
         certify="in-sample",

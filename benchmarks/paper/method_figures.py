@@ -85,7 +85,7 @@ def _curve(model: str) -> dict[str, list[float]]:
         target=TARGETS["ones"],
         schema=question.schema,
         background=question.experiment.train,
-        limits=ew.Limits(trim=0.0),
+        bounds=ew.Bounds(trim=0.0),
         certify="in-sample",
         progress=False,
     )

@@ -18,7 +18,7 @@ TARGETS = {"ones": ew.targets.constant(1.0), "at least 0.6": ew.targets.at_least
 DICE_SECONDS = 600.0
 """Time cap of one run of dice-ml; rows it has not reached by then stay as they are."""
 RULES, WIDTH, SUBGROUPS = 20, 7, 10
-"""Limits of a recourse set in the AReS paper (its epsilon 1, 2 and 3)."""
+"""Bounds of a recourse set in the AReS paper (its epsilon 1, 2 and 3)."""
 
 
 def ours(question: Question, target: str, bound: float) -> ew.Explanation:
@@ -27,7 +27,7 @@ def ours(question: Question, target: str, bound: float) -> ew.Explanation:
         question.model,
         question.rows,
         target=TARGETS[target],
-        limits=ew.Limits(outputs=bound),
+        bounds=ew.Bounds(outputs=bound),
         schema=question.schema,
         background=question.experiment.train,
         certify="in-sample",

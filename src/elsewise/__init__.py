@@ -1,7 +1,7 @@
 """What would have to be different about a population for a model's outcomes to look as wanted.
 
 >>> import elsewise as ew
->>> ew.Limits(inputs=0.2, outputs=0.1).confidence
+>>> ew.Bounds(inputs=0.2, outputs=0.1).confidence
 0.95
 """
 
@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from elsewise import (
+        analysis,
         baselines,
+        batch,
         datasets,
-        distributed,
         features,
-        insight,
         metrics,
         models,
         plots,
@@ -25,13 +25,8 @@ if TYPE_CHECKING:
         transport,
     )
     from elsewise._explain import explain
-    from elsewise._frontier import Frontier, frontier
-    from elsewise._stability import Stability
-    from elsewise.balance import IntervalNarrowing, SetShrinking
-    from elsewise.certificate import Certificate
-    from elsewise.explanation import Explanation, Status
-    from elsewise.features import Schema
-    from elsewise.many import (
+    from elsewise.analysis import Frontier, Stability, frontier
+    from elsewise.batch import (
         Explanations,
         Failure,
         Task,
@@ -39,21 +34,24 @@ if TYPE_CHECKING:
         explain_many,
         explain_sweep,
     )
-    from elsewise.problem import Limits, Problem
+    from elsewise.certificate import Certificate
+    from elsewise.explanation import Explanation, Status
+    from elsewise.features import Schema
+    from elsewise.request import Bounds, Problem
     from elsewise.saving import load
     from elsewise.search import Outcome, iterate
-    from elsewise.settings import Settings
+    from elsewise.settings import IntervalNarrowing, SetShrinking, Settings
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Bounds",
     "Certificate",
     "Explanation",
     "Explanations",
     "Failure",
     "Frontier",
     "IntervalNarrowing",
-    "Limits",
     "Outcome",
     "Problem",
     "Schema",
@@ -62,16 +60,16 @@ __all__ = [
     "Stability",
     "Status",
     "Task",
+    "analysis",
     "baselines",
+    "batch",
     "datasets",
-    "distributed",
     "explain",
     "explain_groups",
     "explain_many",
     "explain_sweep",
     "features",
     "frontier",
-    "insight",
     "iterate",
     "load",
     "metrics",
@@ -83,26 +81,26 @@ __all__ = [
 ]
 
 _HOME = {
+    "Bounds": "request",
     "Certificate": "certificate",
     "Explanation": "explanation",
-    "Frontier": "_frontier",
-    "Stability": "_stability",
-    "frontier": "_frontier",
-    "Explanations": "many",
-    "Failure": "many",
-    "IntervalNarrowing": "balance",
-    "Limits": "problem",
+    "Explanations": "batch",
+    "Failure": "batch",
+    "Frontier": "analysis",
+    "IntervalNarrowing": "settings",
     "Outcome": "search",
-    "Problem": "problem",
+    "Problem": "request",
     "Schema": "features",
-    "SetShrinking": "balance",
+    "SetShrinking": "settings",
     "Settings": "settings",
+    "Stability": "analysis",
     "Status": "explanation",
-    "Task": "many",
+    "Task": "batch",
     "explain": "_explain",
-    "explain_groups": "many",
-    "explain_many": "many",
-    "explain_sweep": "many",
+    "explain_groups": "batch",
+    "explain_many": "batch",
+    "explain_sweep": "batch",
+    "frontier": "analysis",
     "iterate": "search",
     "load": "saving",
 }

@@ -23,13 +23,13 @@ Array = Any
 __all__ = [
     "Array",
     "asarray_like",
+    "cached_asarray_like",
     "clamped",
     "count_before",
     "device_of",
     "double_sums",
     "index_range",
     "inverse_permutation",
-    "kept_like",
     "multiply_add",
     "namespace",
     "on_device",
@@ -116,7 +116,9 @@ def asarray_like(array: Array, reference: Array) -> Array:
     return moved
 
 
-def kept_like(like: Array, make: Callable[..., tuple[np.ndarray, ...]], *arguments: Any) -> Any:
+def cached_asarray_like(
+    like: Array, make: Callable[..., tuple[np.ndarray, ...]], *arguments: Any
+) -> Any:
     """Return the arrays of ``make(*arguments)`` as `asarray_like` does, made only once.
 
     Examples

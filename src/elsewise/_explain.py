@@ -11,17 +11,24 @@ from tqdm.auto import tqdm
 
 from elsewise._arrays import Array, take_rows, to_numpy
 from elsewise._resources import using
-from elsewise.asking import ask
-from elsewise.certificate import Certificate, Kind, cutoffs
+from elsewise.certificate import Certificate, cutoffs
 from elsewise.certificate import certify as certify_rows
 from elsewise.explanation import Explanation, Status
 from elsewise.features import Encoder, Schema
-from elsewise.maps import Map, Rows, apply_map
-from elsewise.problem import Limits, Problem, broken_rows, populate
-from elsewise.search import Outcome, Solution, clock, iterate, shortened
+from elsewise.maps import Map, apply_map
+from elsewise.moves import Rows
+from elsewise.request import (
+    CERTIFIED_ROWS,
+    Bounds,
+    Kind,
+    Problem,
+    ask,
+    broken_rows,
+    halve,
+    populate,
+)
+from elsewise.search import Iteration, Outcome, Solution, State, clock, find_shorter_map, iterate
 from elsewise.settings import Settings
-from elsewise.solver import Iteration, State
-from elsewise.split import CERTIFIED_ROWS, halve
 from elsewise.targets import Share, Target
 
 __all__ = ["explain"]
@@ -37,7 +44,7 @@ def explain(
     target: Target | Share,
     schema: Schema | None = None,
     background: pd.DataFrame | None = None,
-    limits: Limits | None = None,
+    bounds: Bounds | None = None,
     certify: str = "auto",
     population: str = "sample",
     seed: int = 0,
@@ -59,8 +66,8 @@ def explain(
         What may change and how; inferred from ``rows`` and ``background`` by default.
     background
         DataFrame that gives scales and observed ranges; ``rows`` by default.
-    limits
-        How far inputs and outputs may be; see `Limits`. By default the knee of the frontier.
+    bounds
+        How far inputs and outputs may be; see `Bounds`. By default the knee of the frontier.
     certify
         "held-out": fit on a random half, certify on the other, so that the certificate speaks of
         the population the rows come from. "in-sample": the paper's, descriptive. "auto": held-out
@@ -85,7 +92,7 @@ def explain(
     >>> rows = pd.DataFrame(np.random.default_rng(0).normal(size=(80, 2)), columns=["a", "b"])
     >>> score = ew.models.function(lambda frame: frame["a"] + frame["b"], smooth=True)
     >>> explanation = ew.explain(
-    ...     score, rows, target=ew.targets.shift(0.5), limits=ew.Limits(outputs=0.2)
+    ...     score, rows, target=ew.targets.shift(0.5), bounds=ew.Bounds(outputs=0.2)
     ... )
     >>> explanation.ok
     True
@@ -96,7 +103,7 @@ def explain(
         target=target,
         schema=schema,
         background=background,
-        limits=limits,
+        bounds=bounds,
         certify=certify,
         population=population,
         seed=seed,
@@ -210,20 +217,22 @@ def _fitted(
     problem: Problem, settings: Settings, watch: _Watch
 ) -> tuple[Solution, list[Iteration]]:
     """Fit with limits a little tighter than asked for, to leave room for rows not seen yet."""
-    limits = problem.limits
-    late = clock(settings.seconds, watch.stop)
+    bounds = problem.bounds
+    should_stop = clock(settings.seconds, watch.stop)
     tight = replace(
         problem,
-        limits=replace(
-            limits,
-            inputs=None if limits.inputs is None else limits.inputs / MARGIN,
-            outputs=None if limits.outputs is None else limits.outputs / MARGIN,
+        bounds=replace(
+            bounds,
+            inputs=None if bounds.inputs is None else bounds.inputs / MARGIN,
+            outputs=None if bounds.outputs is None else bounds.outputs / MARGIN,
         ),
     )
     solution, records = _watched(iterate(tight, settings, watch.stop), watch.progress)
     if solution.outcome is Outcome.NOT_FEASIBLE:
         return _watched(iterate(problem, settings, watch.stop), watch.progress)
-    solution, more = _watched(shortened(tight, settings, solution, late), watch.progress)
+    solution, more = _watched(
+        find_shorter_map(tight, settings, solution, should_stop), watch.progress
+    )
     return solution, records + [r._replace(iteration=len(records) + r.iteration) for r in more]
 
 

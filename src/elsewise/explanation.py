@@ -12,24 +12,22 @@ import scipy.sparse
 
 from elsewise._arrays import to_numpy
 from elsewise._resources import using
-from elsewise.certificate import Certificate, told_apart
+from elsewise.certificate import Certificate, format_distinct
 from elsewise.errors import InvalidInput, NotFeasible
 from elsewise.features import Encoder
-from elsewise.maps import Map, Rows, apply_map
+from elsewise.maps import Map, apply_map
 from elsewise.models import bind
-from elsewise.problem import Problem
-from elsewise.search import Outcome
+from elsewise.moves import Rows
+from elsewise.request import Problem
+from elsewise.search import Iteration, Outcome
 from elsewise.settings import Settings
-from elsewise.solver import Iteration
 from elsewise.targets import Constant, Derived, Sample
 from elsewise.transport import coupling, direction_blocks, project
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
 
-    from elsewise._frontier import Frontier
-    from elsewise._stability import Stability
-    from elsewise.insight import Effects, Groups
+    from elsewise.analysis import Effects, Frontier, Groups, Stability
 
 __all__ = ["Explanation", "Status"]
 
@@ -165,50 +163,50 @@ class Explanation:
         return encoder.decode(moved.codes, index=rows.index)
 
     def changes(self) -> pd.DataFrame:
-        """What changed, feature by feature; see `elsewise.insight.changes`."""
-        from elsewise import insight
+        """What changed, feature by feature; see `elsewise.analysis.changes`."""
+        from elsewise import analysis
 
-        return insight.changes(self)
+        return analysis.changes(self)
 
     def flows(self) -> pd.DataFrame:
-        """Rows that changed category; see `elsewise.insight.flows`."""
-        from elsewise import insight
+        """Rows that changed category; see `elsewise.analysis.flows`."""
+        from elsewise import analysis
 
-        return insight.flows(self)
+        return analysis.flows(self)
 
     def groups(self, k: int = 4) -> Groups:
-        """At most k sub-populations that moved alike; see `elsewise.insight.groups`."""
-        from elsewise import insight
+        """At most k sub-populations that moved alike; see `elsewise.analysis.groups`."""
+        from elsewise import analysis
 
-        return insight.groups(self, k)
+        return analysis.groups(self, k)
 
     def surprises(self, expected: Mapping[Hashable, float]) -> pd.DataFrame:
-        """Groups that moved against an expected sign; see `elsewise.insight.surprises`."""
-        from elsewise import insight
+        """Groups that moved against an expected sign; see `elsewise.analysis.surprises`."""
+        from elsewise import analysis
 
-        return insight.surprises(self, expected)
+        return analysis.surprises(self, expected)
 
     def plausibility(self, background: pd.DataFrame | None = None) -> pd.DataFrame:
-        """Distances to real rows, before and after; see `elsewise.insight.plausibility`."""
-        from elsewise import insight
+        """Distances to real rows, before and after; see `elsewise.analysis.plausibility`."""
+        from elsewise import analysis
 
-        return insight.plausibility(self, background)
+        return analysis.plausibility(self, background)
 
     def effects(self, labels: Any = None, groups: Any = None, **options: Any) -> Effects:
-        """Accuracy and fairness before and after; see `elsewise.insight.effects`."""
-        from elsewise import insight
+        """Accuracy and fairness before and after; see `elsewise.analysis.effects`."""
+        from elsewise import analysis
 
-        return insight.effects(self, labels, groups, **options)
+        return analysis.effects(self, labels, groups, **options)
 
     def frontier(self, points: int = 11, progress: bool | None = None) -> Frontier:
         """How far for how close, of the same question; see `elsewise.frontier`."""
-        from elsewise._frontier import frontier_of
+        from elsewise.analysis import frontier_of
 
         return frontier_of(self, points, progress)
 
     def stability(self, seeds: int = 5, progress: bool | None = None) -> Stability:
         """How much the answer depends on seeds, directions, trim, background and weights."""
-        from elsewise._stability import stability_of
+        from elsewise.analysis import stability_of
 
         return stability_of(self, seeds, progress)
 
@@ -281,7 +279,7 @@ class Explanation:
             if side.bound is None:
                 parts.append(f"{name} {side.at_most:.3g}")
             else:
-                at_most, bound = told_apart(side.at_most, side.bound)
+                at_most, bound = format_distinct(side.at_most, side.bound)
                 parts.append(f"{name} {at_most} {'<=' if side.met else '>'} {bound}")
         level = certificate.confidence
         kind = f"{certificate.kind}, {'exact' if level is None else f'{100 * level:.4g}%'}"

@@ -21,18 +21,16 @@ import numpy as np
 
 from elsewise import targets
 from elsewise._arrays import Array, to_numpy
-from elsewise.balance import IntervalNarrowing, SetShrinking
 from elsewise.certificate import Certificate
-from elsewise.edits import Edits
 from elsewise.errors import InvalidInput, SavedRunError
 from elsewise.explanation import Explanation, Status
 from elsewise.features import Encoder, pack_index, unpack_index
-from elsewise.maps import Map, Motion, Rows, Step
+from elsewise.maps import Map
 from elsewise.models import Outputs, bind, same_outputs
-from elsewise.problem import Limits, Problem
-from elsewise.search import Outcome
-from elsewise.settings import Fixed, Settings
-from elsewise.solver import Iteration
+from elsewise.moves import Edits, Motion, Rows, Step
+from elsewise.request import Bounds, Problem
+from elsewise.search import Iteration, Outcome
+from elsewise.settings import Fixed, IntervalNarrowing, SetShrinking, Settings
 from elsewise.transport import MonotoneMaps
 
 __all__ = ["load", "save"]
@@ -166,7 +164,7 @@ def _content(explanation: Explanation) -> dict[str, Any]:
         "encoder": explanation.encoder.to_dict(),
         "index": pack_index(explanation.index),
         "target": problem.target.to_dict(),
-        "limits": dataclasses.asdict(problem.limits),
+        "bounds": dataclasses.asdict(problem.bounds),
         "unit": problem.unit,
         "seed": problem.seed,
         "settings": {
@@ -253,8 +251,8 @@ def _rebuild(record: dict[str, Any], arrays: dict[str, np.ndarray], model: Any) 
     saved = dict(record["settings"])
     balance = dict(saved.pop("balance"))
     settings = Settings(**saved, balance=BALANCES[balance.pop("kind")](**balance))
-    limits = dict(record["limits"])
-    limits["support"] = limits["support"] and tuple(limits["support"])
+    bounds = dict(record["bounds"])
+    bounds["support"] = bounds["support"] and tuple(bounds["support"])
     status = dict(record["status"])
     status |= {"outcome": Outcome[status["outcome"]], "notices": tuple(status["notices"])}
     return Explanation(
@@ -267,7 +265,7 @@ def _rebuild(record: dict[str, Any], arrays: dict[str, np.ndarray], model: Any) 
             target=targets.from_dict(record["target"]),
             background=factual,
             obeys=_refuse_rules if record["rules"] else None,
-            limits=Limits(**limits),
+            bounds=Bounds(**bounds),
             unit=record.get("unit", 1.0),  # runs saved before it was there
             seed=record["seed"],
         ),

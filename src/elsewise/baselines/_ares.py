@@ -26,7 +26,7 @@ from elsewise.baselines._common import BATCH, Question, Rival, answer, pose
 from elsewise.baselines._items import Bins, bins_of, frequent_itemsets
 from elsewise.errors import InvalidInput
 from elsewise.features import Schema
-from elsewise.problem import Limits
+from elsewise.request import Bounds
 from elsewise.targets import Target
 
 __all__ = ["Ares", "AresRule", "AresSettings", "ares"]
@@ -121,7 +121,7 @@ def ares(
     schema: Schema | None = None,
     background: pd.DataFrame | None = None,
     target: Target | None = None,
-    limits: Limits | None = None,
+    bounds: Bounds | None = None,
     seed: int = 0,
     settings: AresSettings | None = None,
 ) -> Ares:
@@ -156,7 +156,7 @@ def ares(
         schema=schema,
         background=background,
         target=target,
-        limits=limits,
+        bounds=bounds,
         threshold=settings.threshold,
         seed=seed,
     )

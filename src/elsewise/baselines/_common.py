@@ -10,15 +10,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from elsewise import posing
 from elsewise._arrays import to_numpy
-from elsewise.certificate import Kind as CertificateKind
 from elsewise.certificate import certify
 from elsewise.errors import InvalidInput
 from elsewise.explanation import Explanation, Status
 from elsewise.features import Encoder, Kind, Legal, Schema
-from elsewise.maps import Map, Motion, Rows
-from elsewise.problem import Limits, Problem, populate
+from elsewise.maps import Map
+from elsewise.moves import Motion, Rows
+from elsewise.request import Bounds, Problem, populate
+from elsewise.request import Kind as CertificateKind
+from elsewise.request import _pose as posing
 from elsewise.search import Outcome
 from elsewise.settings import Settings
 from elsewise.targets import Target, constant
@@ -149,14 +150,14 @@ def pose(
     schema: Schema | None,
     background: pd.DataFrame | None,
     target: Target | None,
-    limits: Limits | None,
+    bounds: Bounds | None,
     threshold: float,
     seed: int,
 ) -> Question:
     """Turn frames into codes, as `elsewise.explain` does."""
     wanted = constant(1.0) if target is None else target
     problem, encoder = posing.pose(
-        model, rows, wanted, schema, background, limits or Limits(), seed
+        model, rows, wanted, schema, background, bounds or Bounds(), seed
     )
     schema, codes = problem.schema, to_numpy(problem.factual)
     everything = codes
@@ -193,7 +194,7 @@ def answer(
     settings = Settings()
     certificate = certify(problem, population, rows, settings.draws, CertificateKind.IN_SAMPLE)
     outcome = Outcome.MADE_ELSEWHERE
-    if problem.limits.inputs is not None or problem.limits.outputs is not None:
+    if problem.bounds.inputs is not None or problem.bounds.outputs is not None:
         outcome = Outcome.CERTIFIED if certificate.met else Outcome.NOT_FEASIBLE
     return {
         "problem": problem,

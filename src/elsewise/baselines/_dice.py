@@ -23,7 +23,7 @@ import pandas as pd
 from elsewise.baselines._common import Question, Rival, answer, filled, pose
 from elsewise.errors import InvalidInput, MissingExtra
 from elsewise.features import Kind, Schema
-from elsewise.problem import Limits
+from elsewise.request import Bounds
 from elsewise.targets import Target
 
 __all__ = ["Dice", "DiceSettings", "dice"]
@@ -76,7 +76,7 @@ def dice(
     schema: Schema | None = None,
     background: pd.DataFrame | None = None,
     target: Target | None = None,
-    limits: Limits | None = None,
+    bounds: Bounds | None = None,
     seed: int = 0,
     settings: DiceSettings | None = None,
 ) -> Dice:
@@ -105,7 +105,7 @@ def dice(
         schema=schema,
         background=background,
         target=target,
-        limits=limits,
+        bounds=bounds,
         threshold=settings.threshold,
         seed=seed,
     )

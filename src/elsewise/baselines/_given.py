@@ -11,7 +11,7 @@ import pandas as pd
 from elsewise.baselines._common import Rival, answer, pose
 from elsewise.errors import InvalidInput
 from elsewise.features import Schema
-from elsewise.problem import Limits
+from elsewise.request import Bounds
 from elsewise.targets import Target
 
 __all__ = ["given"]
@@ -26,7 +26,7 @@ def given(
     schema: Schema | None = None,
     background: pd.DataFrame | None = None,
     target: Target | None = None,
-    limits: Limits | None = None,
+    bounds: Bounds | None = None,
     seed: int = 0,
 ) -> Rival:
     """Return counterfactual rows of your own as an explanation, to measure, draw and compare.
@@ -68,7 +68,7 @@ def given(
         schema=schema,
         background=background,
         target=target,
-        limits=limits,
+        bounds=bounds,
         threshold=0.5,
         seed=seed,
     )

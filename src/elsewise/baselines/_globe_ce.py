@@ -20,7 +20,7 @@ import pandas as pd
 from elsewise.baselines._common import Field, Question, Rival, answer, pose
 from elsewise.errors import InvalidInput
 from elsewise.features import Kind, Schema
-from elsewise.problem import Limits
+from elsewise.request import Bounds
 from elsewise.targets import Target
 
 __all__ = ["GlobeCE", "GlobeSettings", "globe_ce"]
@@ -98,7 +98,7 @@ def globe_ce(
     schema: Schema | None = None,
     background: pd.DataFrame | None = None,
     target: Target | None = None,
-    limits: Limits | None = None,
+    bounds: Bounds | None = None,
     seed: int = 0,
     settings: GlobeSettings | None = None,
 ) -> GlobeCE:
@@ -134,7 +134,7 @@ def globe_ce(
         schema=schema,
         background=background,
         target=target,
-        limits=limits,
+        bounds=bounds,
         threshold=settings.threshold,
         seed=seed,
     )

@@ -7,10 +7,15 @@ time, with `certify_inputs` and `certify_outputs`.
 from __future__ import annotations
 
 from elsewise.certificate._certify import certify, certify_inputs, certify_outputs
-from elsewise.certificate._kinds import Kind, Verdict
 from elsewise.certificate._readouts import Readout, cutoffs
 from elsewise.certificate._record import Certificate, Evidence
-from elsewise.certificate._text import interval_text, probability_text, readout_name, told_apart
+from elsewise.certificate._text import (
+    format_distinct,
+    interval_text,
+    probability_text,
+    readout_name,
+)
+from elsewise.request import Kind, Verdict
 
 __all__ = [
     "Certificate",
@@ -22,8 +27,8 @@ __all__ = [
     "certify_inputs",
     "certify_outputs",
     "cutoffs",
+    "format_distinct",
     "interval_text",
     "probability_text",
     "readout_name",
-    "told_apart",
 ]

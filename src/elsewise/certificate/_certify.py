@@ -7,7 +7,6 @@ import math
 import numpy as np
 
 from elsewise._arrays import Array, to_numpy
-from elsewise.certificate._kinds import Kind
 from elsewise.certificate._readouts import cutoffs, read_out
 from elsewise.certificate._record import Certificate, Evidence
 from elsewise.confidence import (
@@ -20,10 +19,10 @@ from elsewise.confidence import (
     rows_needed,
 )
 from elsewise.features import largest_squared_move
-from elsewise.maps import Rows
-from elsewise.problem import Limits, Population, Problem
-from elsewise.sides import input_comparison, output_comparison, output_directions
-from elsewise.targets import Constant, Derived, Known, Reach, Sample
+from elsewise.measure import input_comparison, output_comparison, output_directions
+from elsewise.moves import Rows
+from elsewise.request import Bounds, Kind, Population, Problem
+from elsewise.targets import Constant, Derived, DistributionTarget, ResolvedShare, Sample
 from elsewise.transport import direction_blocks
 
 __all__ = ["certify", "certify_inputs", "certify_outputs", "output_support"]
@@ -58,14 +57,14 @@ def certify(
     cuts
         Cut-off of each output column; by default chosen by `cutoffs` from these rows.
     """
-    limits = problem.limits
+    bounds = problem.bounds
     before = to_numpy(problem.outputs.values(population.codes))
     return Certificate(
         inputs=certify_inputs(problem, population, rows, draws, still=still, advise=True),
         outputs=certify_outputs(problem, population, rows, draws, advise=True),
         kind=kind,
-        confidence=None if limits.method == Method.EXACT else limits.confidence,
-        trim=limits.trim,
+        confidence=None if bounds.method == Method.EXACT else bounds.confidence,
+        trim=bounds.trim,
         rows=int(rows.codes.shape[0]),
         readouts=read_out(
             problem,
@@ -94,15 +93,15 @@ def certify_inputs(
     """
     theta = direction_blocks(problem.embedding.size, problem.generator("certificate directions"))
     comparison = input_comparison(problem, population, rows.codes, theta)
-    limits = problem.limits
-    method = Method(method or limits.method)
+    bounds = problem.bounds
+    method = Method(method or bounds.method)
     cap = None
     if still:
         cap = 0.0
     elif method in (Method.AUTO, Method.FINITE_SAMPLE):
         cap = _cap(problem, comparison, theta)
     rng = problem.generator("certificate inputs")
-    return _evidence(comparison, limits, limits.inputs, draws, rng, method, cap, None, advise)
+    return _evidence(comparison, bounds, bounds.inputs, draws, rng, method, cap, None, advise)
 
 
 def certify_outputs(
@@ -119,22 +118,24 @@ def certify_outputs(
     comparison = output_comparison(problem, population, rows.outputs, theta)
     support = _compared_support(problem, theta)
     rng = problem.generator("certificate outputs")
-    limits = problem.limits
-    method = Method(method or limits.method)
+    bounds = problem.bounds
+    method = Method(method or bounds.method)
     largest = math.inf
-    if support is not None and not isinstance(problem.target, Known):  # which may leave the support
+    if support is not None and not isinstance(
+        problem.target, DistributionTarget
+    ):  # which may leave the support
         low, high = support
         # No quantile is farther from another than the ends of the support are.
         largest = math.sqrt(np.mean((high - low) ** 2))
     return _evidence(
-        comparison, limits, limits.outputs, draws, rng, method, None, support, advise, largest
+        comparison, bounds, bounds.outputs, draws, rng, method, None, support, advise, largest
     )
 
 
 def output_support(problem: Problem) -> tuple[float, float] | None:
     """Return the ends that no output can leave; None where they are not known."""
-    if problem.limits.support is not None:
-        low, high = problem.limits.support
+    if problem.bounds.support is not None:
+        low, high = problem.bounds.support
         return float(low), float(high)
     return (0.0, 1.0) if problem.outputs.probability else None
 
@@ -159,7 +160,7 @@ def _compared_support(problem: Problem, theta: Array) -> Support | None:
     if isinstance(target, Constant | Derived):
         # Every such target is monotone in the output, but for a share, which asks for one level.
         levels = [ends, to_numpy(target.of(ends.copy()))]
-        if isinstance(target, Reach):
+        if isinstance(target, ResolvedShare):
             levels.append(np.full_like(ends, target.share.cutoff + target.share.margin))
         both = np.concatenate(levels)
         ends = np.stack([both.min(axis=0), both.max(axis=0)])
@@ -169,7 +170,7 @@ def _compared_support(problem: Problem, theta: Array) -> Support | None:
 
 def _evidence(
     comparison: Comparison,
-    limits: Limits,
+    bounds: Bounds,
     bound: float | None,
     draws: int,
     rng: np.random.Generator,
@@ -180,7 +181,7 @@ def _evidence(
     largest: float = math.inf,
 ) -> Evidence:
     """Look at one side; no distance is larger than ``largest``, whatever the rows."""
-    level = limits.side_level
+    level = bounds.side_level
     limit = certificate_limit(
         comparison, draws, rng, cap=cap, support=support, level=level, method=method
     )

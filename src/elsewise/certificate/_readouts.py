@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from elsewise.confidence import Interval, Method, mean_interval, share_interval
-from elsewise.problem import Problem
-from elsewise.targets import Constant, Derived, Known, Reach, Sample
+from elsewise.request import Problem
+from elsewise.targets import Constant, Derived, DistributionTarget, ResolvedShare, Sample
 
 __all__ = ["Readout", "cutoffs", "read_out"]
 
@@ -43,8 +43,8 @@ def cutoffs(problem: Problem, outputs: np.ndarray) -> tuple[float, ...]:
     (n, K). Held-out rows are not asked: a cut-off must not be chosen by the rows that are counted.
     """
     columns, target = problem.outputs.columns, problem.target
-    given = problem.limits.cutoff
-    if given is None and isinstance(target, Reach) and columns == 1:
+    given = problem.bounds.cutoff
+    if given is None and isinstance(target, ResolvedShare) and columns == 1:
         given = target.share.cutoff
     if given is None and problem.outputs.probability:
         given = 0.5
@@ -61,7 +61,7 @@ def _typical(target: object, outputs: np.ndarray) -> list[float]:
     ):
         level: list[float] = np.broadcast_to(target.level, (columns,)).tolist()
         return level
-    if isinstance(target, Known):
+    if isinstance(target, DistributionTarget):
         means, _ = target.cells(np.array([0.499, 0.501]))
         return [float(means[0])]
     values = target.values if isinstance(target, Sample) else outputs
@@ -80,7 +80,7 @@ def read_out(
 
     Each interval has the level of the whole certificate, two-sided and by itself.
     """
-    level, exact = problem.limits.confidence, problem.limits.method == Method.EXACT
+    level, exact = problem.bounds.confidence, problem.bounds.method == Method.EXACT
 
     def mean(values: np.ndarray) -> Interval:
         if exact:

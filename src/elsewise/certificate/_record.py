@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from elsewise.certificate._kinds import Kind, Verdict
 from elsewise.certificate._readouts import Readout
 from elsewise.certificate._text import certificate_lines, not_claimed, side_advice
+from elsewise.request import Kind, Verdict
 
 __all__ = ["Certificate", "Evidence"]
 

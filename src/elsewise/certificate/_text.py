@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from elsewise.certificate._kinds import Kind
+from elsewise.request import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 
 __all__ = [
     "certificate_lines",
+    "format_distinct",
     "interval_text",
     "not_claimed",
     "probability_text",
     "readout_name",
     "side_advice",
-    "told_apart",
 ]
 
 
-def told_apart(value: float, bound: float, digits: int = 3) -> tuple[str, str]:
+def format_distinct(value: float, bound: float, digits: int = 3) -> tuple[str, str]:
     """Return two numbers with as many digits as it takes to see which one is larger.
 
     Examples
@@ -141,7 +141,7 @@ def readout_name(readout: Readout, certificate: Certificate) -> str:
 def _side_text(side: Evidence) -> str:
     shown, bound = f"{side.at_most:.4g}", ""
     if side.bound is not None:
-        shown, against = told_apart(side.at_most, side.bound, 4)
+        shown, against = format_distinct(side.at_most, side.bound, 4)
         bound = f" {'<=' if side.met else '>'} bound {against}"
     parts = [f"distance {side.estimate:.4g} (untrimmed {side.untrimmed:.4g})"]
     if side.upper_limit is None:

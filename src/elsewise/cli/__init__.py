@@ -24,17 +24,17 @@ from typer import Argument, Option
 
 from elsewise import report as reports
 from elsewise._explain import explain as explain_rows
+from elsewise.cli._demo import FOLDER
+from elsewise.cli._demo import demo as run_demo
+from elsewise.cli._exports import check_formats, export, folder_in_place, write_table
 from elsewise.cli._inputs import (
     is_pickle,
     load_model,
     make_schema,
-    parse_limits,
+    parse_bounds,
     parse_target,
     read_table,
 )
-from elsewise.cli._outputs import check_formats, export, folder_in_place, write_table
-from elsewise.demo import FOLDER
-from elsewise.demo import demo as run_demo
 from elsewise.errors import ElsewiseError, SavedRunError
 from elsewise.report._words import answer, change_table, verdict
 from elsewise.saving import load
@@ -120,7 +120,7 @@ def explain(
             "sample:scores.csv[,column], group:scores.csv, distribution:beta,2,5."
         ),
     ],
-    limits: Annotated[
+    bounds: Annotated[
         str | None,
         Option(
             help="inputs=0.2,outputs=0.1,confidence=0.95,trim=0.05,method=auto,"
@@ -152,7 +152,7 @@ def explain(
     as_json: Json = False,
 ) -> None:
     """Explain rows and write the run, its exports and a report to a folder."""
-    wanted, bounds, kinds = parse_target(target), parse_limits(limits), check_formats(formats)
+    wanted, given, kinds = parse_target(target), parse_bounds(bounds), check_formats(formats)
     settings = Settings(seconds=seconds)
     table = _without(read_table(rows), drop)
     other = None if background is None else _without(read_table(background, "--background"), drop)
@@ -165,7 +165,7 @@ def explain(
             target=wanted,
             schema=features,
             background=other,
-            limits=bounds,
+            bounds=given,
             certify=certify,
             population=population,
             seed=seed,

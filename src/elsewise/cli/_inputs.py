@@ -16,9 +16,9 @@ import pandas as pd
 from elsewise import models, targets
 from elsewise.errors import InvalidInput, MissingExtra
 from elsewise.features import Schema
-from elsewise.problem import Limits
+from elsewise.request import Bounds
 
-__all__ = ["load_model", "make_schema", "parse_limits", "parse_target", "read_table"]
+__all__ = ["load_model", "make_schema", "parse_bounds", "parse_target", "read_table"]
 
 PICKLES = (".joblib", ".pkl", ".pickle")
 NUMBERED: dict[str, Callable[..., targets.Target]] = {
@@ -198,15 +198,15 @@ def _distribution(text: str, given: str) -> targets.Target:
         ) from error
 
 
-def parse_limits(text: str | None) -> Limits:
+def parse_bounds(text: str | None) -> Bounds:
     """Return the limits that a text such as ``inputs=0.2,outputs=0.1`` gives.
 
     Examples
     --------
-    >>> parse_limits("outputs=0.1,confidence=0.9").confidence
+    >>> parse_bounds("outputs=0.1,confidence=0.9").confidence
     0.9
     """
-    known = [field.name for field in fields(Limits)]
+    known = [field.name for field in fields(Bounds)]
     values: dict[str, Any] = {}
     for part in filter(None, (text or "").split(",")):
         name, _, value = (piece.strip() for piece in part.partition("="))
@@ -216,12 +216,12 @@ def parse_limits(text: str | None) -> Limits:
             values[name] = _limit_value(name, value)
         except ValueError as error:
             raise InvalidInput(
-                "--limits",
+                "--bounds",
                 expected=f"name=value, with names among {', '.join(known)}",
                 received=part,
-                fix="for example --limits inputs=0.2,outputs=0.1",
+                fix="for example --bounds inputs=0.2,outputs=0.1",
             ) from error
-    return Limits(**values)
+    return Bounds(**values)
 
 
 def _limit_value(name: str, text: str) -> str | float | tuple[float, float]:

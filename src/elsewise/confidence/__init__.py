@@ -44,10 +44,10 @@ from elsewise.confidence._entropic import (
     entropic_clt_limit,
     entropic_distance,
 )
+from elsewise.confidence._exact import exact_limit, known_limit
 from elsewise.confidence._intervals import Interval, mean_interval, share_interval
-from elsewise.confidence._known import exact_limit, known_limit
 from elsewise.confidence._limit import UpperLimit, largest
-from elsewise.confidence._rows import debiased_distance, rows_needed, suggested_rows
+from elsewise.confidence._sample_size import debiased_distance, rows_needed, suggested_rows
 
 __all__ = [
     "Comparison",

@@ -19,8 +19,8 @@ from elsewise.confidence._betting import coupling_limit, is_coupled, row_costs, 
 from elsewise.confidence._bootstrap import bootstrap_limit
 from elsewise.confidence._clt import clt_limit
 from elsewise.confidence._comparison import Comparison
-from elsewise.confidence._doubt import FEW_ROWS, Doubtful, doubt_of, is_small
-from elsewise.confidence._known import KnownLimit, exact_limit
+from elsewise.confidence._doubt import FEW_ROWS, WarnedLimit, doubt_of, is_small
+from elsewise.confidence._exact import KnownLimit, exact_limit
 from elsewise.confidence._limit import UpperLimit, largest
 from elsewise.confidence._quantiles import Support
 from elsewise.errors import InvalidInput
@@ -154,7 +154,7 @@ def certificate_limit(
         )
     limit = _bounded_default(comparison, draws, rng, level)
     doubt = "fewer than ten rows differ" if few else doubt_of(comparison)
-    return Doubtful(limit=limit, doubt=doubt) if doubt else limit
+    return WarnedLimit(limit=limit, doubt=doubt) if doubt else limit
 
 
 def steering_method(method: Method | str, trim: float, rows: int) -> Method:

@@ -8,7 +8,7 @@ from elsewise._arrays import namespace
 from elsewise.confidence._comparison import Comparison
 from elsewise.confidence._limit import UpperLimit
 
-__all__ = ["FEW_ROWS", "Doubtful", "doubt_of", "is_small", "notice_of"]
+__all__ = ["FEW_ROWS", "WarnedLimit", "doubt_of", "is_small", "notice_of"]
 
 FEW_ROWS = 100
 """With fewer rows than this and nothing trimmed, the limit is a finite-sample one."""
@@ -23,7 +23,7 @@ REMEDY = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Doubtful:
+class WarnedLimit:
     """An asymptotic limit where there is reason to doubt it and no other to take its place."""
 
     limit: UpperLimit
@@ -62,7 +62,7 @@ def notice_of(limit: UpperLimit) -> str:
     >>> notice_of(limit).partition(":")[0]
     'the limit may be too small, because there are fewer than 50 rows'
     """
-    if not isinstance(limit, Doubtful):
+    if not isinstance(limit, WarnedLimit):
         return ""
     return f"the limit may be too small, because {limit.doubt}: {REMEDY}"
 

@@ -1,4 +1,4 @@
-"""Limits of the entropic output distance, the root of OT_eps: by the CLT and by the bootstrap.
+"""Bounds of the entropic output distance, the root of OT_eps: by the CLT and by the bootstrap.
 
 Both are about one dimension. Whether the sliced entropic cost has any such limit, even an
 asymptotic one, is an open question that the paper states; so none is offered for several
@@ -18,8 +18,9 @@ from elsewise.confidence._bootstrap import BootstrapLimit
 from elsewise.confidence._clt import CLTLimit, normal_limit
 from elsewise.confidence._comparison import Comparison, Pairing
 from elsewise.confidence._limit import UpperLimit
-from elsewise.entropic import SWEEPS, TOLERANCE, checked_epsilon, entropic_plans
 from elsewise.errors import InvalidInput
+from elsewise.transport import checked_epsilon, entropic_plans
+from elsewise.transport._entropic import SWEEPS, TOLERANCE
 
 __all__ = ["entropic_bootstrap_limit", "entropic_clt_limit", "entropic_distance"]
 

@@ -6,11 +6,11 @@ distances are measured in) and a :class:`Legal` (the box each cell may move in).
 """
 
 from elsewise.features._feature import Feature, Kind, Rule
+from elsewise.features._json import pack_index, unpack_index
 from elsewise.features._moves import largest_squared_move
-from elsewise.features._saving import pack_index, unpack_index
 from elsewise.features.embedding import Embedding
 from elsewise.features.encoder import Encoder
-from elsewise.features.legal import Legal
+from elsewise.features.legal import Legal, rows_outside
 from elsewise.features.schema import Schema
 
 __all__ = [
@@ -23,5 +23,6 @@ __all__ = [
     "Schema",
     "largest_squared_move",
     "pack_index",
+    "rows_outside",
     "unpack_index",
 ]

@@ -13,10 +13,10 @@ from pandas.api import types
 from elsewise._arrays import Array, to_numpy
 from elsewise._resources import parallel
 from elsewise.errors import InvalidInput
-from elsewise.features import _saving
+from elsewise.features import _json
 from elsewise.features._feature import Feature, Kind
 from elsewise.features._infer import EXACT, amounts, check_frame
-from elsewise.features._table import Table
+from elsewise.features._levels import Table
 
 if TYPE_CHECKING:
     from elsewise.features.schema import Schema
@@ -187,8 +187,8 @@ class Encoder:
         """
         return {
             "schema": self.schema.to_json(),
-            "columns": _saving.pack_index(self.columns),
-            "dtypes": [_saving.pack_dtype(dtype) for dtype in self.dtypes],
+            "columns": _json.pack_index(self.columns),
+            "dtypes": [_json.pack_dtype(dtype) for dtype in self.dtypes],
             "tables": [None if table is None else table.to_dict() for table in self.tables],
         }
 
@@ -205,13 +205,13 @@ class Encoder:
            age
         0   31
         """
-        from elsewise.features.schema import Schema  # the schema makes encoders: a circle
+        from elsewise.features.schema import Schema
 
         try:
             return cls(
                 schema=Schema.from_json(data["schema"]),
-                columns=_saving.unpack_index(data["columns"]),
-                dtypes=tuple(_saving.unpack_dtype(dtype) for dtype in data["dtypes"]),
+                columns=_json.unpack_index(data["columns"]),
+                dtypes=tuple(_json.unpack_dtype(dtype) for dtype in data["dtypes"]),
                 tables=tuple(table and Table.from_dict(table) for table in data["tables"]),
             )
         except (KeyError, TypeError, AttributeError) as error:

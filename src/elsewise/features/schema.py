@@ -15,7 +15,7 @@ import pandas as pd
 
 from elsewise._arrays import Array
 from elsewise.errors import InvalidInput
-from elsewise.features import _changes, _saving
+from elsewise.features import _feature_rules, _json
 from elsewise.features._describe import COLUMNS, describe
 from elsewise.features._feature import Feature, Kind, Rule
 from elsewise.features._infer import infer_features
@@ -99,7 +99,7 @@ class Schema:
         >>> Schema.infer(pd.DataFrame({"age": [31, 45]})).freeze("age").free("age")["age"].free
         True
         """
-        return self._changed(names, _changes.freed)
+        return self._changed(names, _feature_rules.freed)
 
     def only(self, *names: Hashable) -> Schema:
         """Return the schema in which the named columns may move, and no others.
@@ -127,7 +127,7 @@ class Schema:
         """
         low = -inf if lower is None else lower
         high = inf if upper is None else upper
-        return self._changed([name], lambda feature: _changes.ranged(feature, low, high))
+        return self._changed([name], lambda feature: _feature_rules.ranged(feature, low, high))
 
     def allowed(self, name: Hashable, values: Iterable[Any]) -> Schema:
         """Return the schema in which a category may only be moved to ``values``.
@@ -139,7 +139,7 @@ class Schema:
         ('a', 'b')
         """
         wanted = list(values)
-        return self._changed([name], lambda feature: _changes.restricted(feature, wanted))
+        return self._changed([name], lambda feature: _feature_rules.restricted(feature, wanted))
 
     def only_increase(self, *names: Hashable) -> Schema:
         """Return the schema in which the named numbers or ordered categories never fall.
@@ -149,7 +149,7 @@ class Schema:
         >>> Schema.infer(pd.DataFrame({"age": [31, 45]})).only_increase("age")["age"].direction
         1
         """
-        return self._changed(names, lambda feature: _changes.directed(feature, 1))
+        return self._changed(names, lambda feature: _feature_rules.directed(feature, 1))
 
     def only_decrease(self, *names: Hashable) -> Schema:
         """Return the schema in which the named numbers or ordered categories never rise.
@@ -159,7 +159,7 @@ class Schema:
         >>> Schema.infer(pd.DataFrame({"debt": [31, 45]})).only_decrease("debt")["debt"].direction
         -1
         """
-        return self._changed(names, lambda feature: _changes.directed(feature, -1))
+        return self._changed(names, lambda feature: _feature_rules.directed(feature, -1))
 
     def weight(self, name: Hashable, value: float) -> Schema:
         """Return the schema in which moving a column costs ``value`` times as much.
@@ -188,7 +188,7 @@ class Schema:
         >>> Schema.infer(pd.DataFrame({"age": [31, 45]})).continuous("age")["age"].kind.value
         'number'
         """
-        return self._changed(names, lambda feature: _changes.read_as(feature, Kind.NUMBER))
+        return self._changed(names, lambda feature: _feature_rules.read_as(feature, Kind.NUMBER))
 
     def integer(self, *names: Hashable) -> Schema:
         """Return the schema in which the named numbers stay whole.
@@ -199,7 +199,7 @@ class Schema:
         >>> schema.integer("age")["age"].kind.value
         'integer'
         """
-        return self._changed(names, lambda feature: _changes.read_as(feature, Kind.INTEGER))
+        return self._changed(names, lambda feature: _feature_rules.read_as(feature, Kind.INTEGER))
 
     def one_hot_group(self, name: str, columns: Iterable[Hashable]) -> Schema:
         """Return the schema in which 0/1 ``columns`` are one category: exactly one is 1.
@@ -225,7 +225,7 @@ class Schema:
                 received=repr(name),
                 fix="name all columns of the group in one call",
             )
-        return self._changed(members, lambda feature: _changes.grouped(feature, name))
+        return self._changed(members, lambda feature: _feature_rules.grouped(feature, name))
 
     def rule(self, function: Callable[[pd.DataFrame], Any], name: str | None = None) -> Schema:
         """Return the schema with one more condition: a frame in, one boolean per row out.
@@ -292,7 +292,7 @@ class Schema:
         >>> Schema.from_json(schema.to_json()) == schema
         True
         """
-        features = [_saving.pack_feature(feature) for feature in self.features]
+        features = [_json.pack_feature(feature) for feature in self.features]
         rules = [rule.name for rule in self.rules]
         content = {"format": _FORMAT, "joint": self.joint, "rules": rules, "features": features}
         return json.dumps(content, indent=1, allow_nan=False)
@@ -311,7 +311,7 @@ class Schema:
             content = json.loads(text)
             if content["format"] != _FORMAT:
                 raise ValueError(f"format {content['format']}")
-            features = tuple(map(_saving.unpack_feature, content["features"]))
+            features = tuple(map(_json.unpack_feature, content["features"]))
             return cls(features=features, joint=content["joint"])
         except (ValueError, KeyError, TypeError) as error:
             raise InvalidInput(

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from elsewise.models._faces import Face, read_columns, reader, two_classes
+from elsewise.models._faces import ScoringAdapter, read_columns, reader, two_classes
 
-__all__ = ["booster_face"]
+__all__ = ["adapt_booster"]
 
 BINARY = frozenset({"binary:logistic", "binary", "Logloss", "CrossEntropy"})
 """Objectives whose prediction is the probability of the second of two classes."""
@@ -24,7 +24,7 @@ RATES = frozenset({"reg:logistic", "cross_entropy"})
 """Objectives whose prediction is a probability that belongs to no class."""
 
 
-def booster_face(model: Any, own: list[Hashable]) -> Face | None:
+def adapt_booster(model: Any, own: list[Hashable]) -> ScoringAdapter | None:
     """Return how a native booster is read, or None for any other model.
 
     Classes of XGBoost and LightGBM are 0, 1, ..., as in their training data; every tree takes part.
@@ -43,7 +43,7 @@ def booster_face(model: Any, own: list[Hashable]) -> Face | None:
     return _FACES[library](model, own)
 
 
-def _xgboost_face(model: Any, own: list[Hashable]) -> Face | None:
+def _xgboost_face(model: Any, own: list[Hashable]) -> ScoringAdapter | None:
     if not hasattr(model, "save_config"):
         return None  # a regressor with the scikit-learn face
     xgboost: Any = sys.modules["xgboost"]  # where its models come from
@@ -58,7 +58,7 @@ def _xgboost_face(model: Any, own: list[Hashable]) -> Face | None:
     )
 
 
-def _lightgbm_face(model: Any, own: list[Hashable]) -> Face | None:
+def _lightgbm_face(model: Any, own: list[Hashable]) -> ScoringAdapter | None:
     if not hasattr(model, "model_to_string"):
         return None
     columns, as_array = read_columns(own, model.feature_name(), None)
@@ -73,14 +73,14 @@ def _lightgbm_face(model: Any, own: list[Hashable]) -> Face | None:
     )
 
 
-def _catboost_face(model: Any, own: list[Hashable]) -> Face:
+def _catboost_face(model: Any, own: list[Hashable]) -> ScoringAdapter:
     columns, as_array = read_columns(own, model.feature_names_, None)
     read = reader(columns, as_array)
     objective = model.get_all_params().get("loss_function", "").partition(":")[0]
     name, classes = type(model).__name__, np.asarray(model.classes_).tolist()
     if objective not in BINARY | MULTICLASS:
         return _face(name, objective, columns, lambda frame: model.predict(read(frame)))
-    return Face(
+    return ScoringAdapter(
         name=f"{name}.predict ({objective})",
         score=lambda frame: model.predict(read(frame), prediction_type="Probability"),
         columns=columns,
@@ -91,7 +91,7 @@ def _catboost_face(model: Any, own: list[Hashable]) -> Face:
 
 def _face(
     name: str, objective: str, columns: list[Hashable], predict: Callable[[Any], Any]
-) -> Face:
+) -> ScoringAdapter:
     """Return the face of a booster whose predictions mean what its objective says."""
 
     def score(frame: Any) -> object:
@@ -99,7 +99,7 @@ def _face(
         return two_classes(outputs) if objective in BINARY else outputs
 
     classes: list[Hashable] = [0, 1] if objective in BINARY else []
-    return Face(
+    return ScoringAdapter(
         name=f"{name}.predict ({objective})" if objective else f"{name}.predict",
         score=score,
         columns=columns,
@@ -108,7 +108,7 @@ def _face(
     )
 
 
-_FACES: dict[str, Callable[[Any, list[Hashable]], Face | None]] = {
+_FACES: dict[str, Callable[[Any, list[Hashable]], ScoringAdapter | None]] = {
     "xgboost": _xgboost_face,
     "lightgbm": _lightgbm_face,
     "catboost": _catboost_face,

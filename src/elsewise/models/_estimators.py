@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 
 from elsewise.errors import InvalidInput
-from elsewise.models._boosters import booster_face
+from elsewise.models._boosters import adapt_booster
 from elsewise.models._differences import Differences
-from elsewise.models._faces import Face, read_columns, reader
+from elsewise.models._faces import ScoringAdapter, read_columns, reader
 from elsewise.models._frames import FrameModel, FrameOutputs, Slopes
 from elsewise.models._linear import (
     MARGINS,
@@ -113,7 +113,7 @@ def bind_estimator(
     """Return the outputs of an estimator, a booster or results on the codes of ``encoder``."""
     fitted = model.estimator
     own = [feature.name for feature in encoder.schema.features]
-    face = booster_face(fitted, own) or results_face(fitted, own)
+    face = adapt_booster(fitted, own) or results_face(fitted, own)
     linear = None
     if face is None:
         method = next(m for m in METHODS if callable(getattr(fitted, m, None)))
@@ -135,7 +135,7 @@ def bind_estimator(
     return outputs if linear is None else replace(outputs, twin=_twin(face, linear, outputs))
 
 
-def _twin(face: Face, linear: LinearForm, outputs: FrameOutputs) -> LinearOutputs | None:
+def _twin(face: ScoringAdapter, linear: LinearForm, outputs: FrameOutputs) -> LinearOutputs | None:
     """Return the linear model without frames in between; None where a code is not its number."""
     features = outputs.model.encoder.schema.features
     places = [[f.name for f in features].index(name) for name in face.columns]
@@ -155,7 +155,7 @@ def _twin(face: Face, linear: LinearForm, outputs: FrameOutputs) -> LinearOutput
     )
 
 
-def _estimator_face(fitted: Any, method: str, own: list[Hashable]) -> Face:
+def _estimator_face(fitted: Any, method: str, own: list[Hashable]) -> ScoringAdapter:
     """Return how an estimator with the scikit-learn face is read."""
     names = getattr(fitted, "feature_names_in_", None)
     if names is None and type(fitted).__module__.startswith("catboost."):
@@ -173,7 +173,7 @@ def _estimator_face(fitted: Any, method: str, own: list[Hashable]) -> Face:
         return outputs
 
     final = final_step(_unwrap(fitted))
-    return Face(
+    return ScoringAdapter(
         name=f"{_name(fitted)}.{method}",
         score=score,
         columns=columns,
@@ -198,7 +198,7 @@ def _choose(
     return (chosen,), f", class {chosen} ({classes[chosen]!r})"
 
 
-def _slopes(face: Face, linear: LinearForm | None, model: FrameModel) -> Slopes | None:
+def _slopes(face: ScoringAdapter, linear: LinearForm | None, model: FrameModel) -> Slopes | None:
     """Return exact slopes for linear models, differences for other smooth ones, else None."""
     if linear is not None:
         movable = movable_columns(model.encoder)

@@ -12,11 +12,11 @@ import pandas as pd
 
 from elsewise.errors import InvalidInput
 
-__all__ = ["Face", "read_columns", "reader", "two_classes"]
+__all__ = ["ScoringAdapter", "read_columns", "reader", "two_classes"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Face:
+class ScoringAdapter:
     """A fitted model as a score of a frame."""
 
     name: str

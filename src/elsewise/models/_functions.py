@@ -12,12 +12,7 @@ import pandas as pd
 from elsewise.errors import InvalidInput, ModelError
 from elsewise.models._differences import Differences, looks_smooth
 from elsewise.models._frames import FrameModel, FrameOutputs, Slopes
-from elsewise.models._outputs import (
-    model_raised,
-    movable_columns,
-    select_by_position,
-    unusable,
-)
+from elsewise.models._outputs import model_raised, movable_columns, select_by_position, unusable
 
 if TYPE_CHECKING:
     from elsewise.features import Encoder

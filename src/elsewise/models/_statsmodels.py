@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from elsewise.models._faces import Face, read_columns, reader
+from elsewise.models._faces import ScoringAdapter, read_columns, reader
 
 __all__ = ["results_face"]
 
@@ -15,7 +15,7 @@ PROBABILITIES = frozenset({"Logit", "Probit", "MNLogit", "OrderedModel"})
 """Models whose predictions are probabilities; so are those of a GLM with a binomial family."""
 
 
-def results_face(model: Any, own: list[Hashable]) -> Face | None:
+def results_face(model: Any, own: list[Hashable]) -> ScoringAdapter | None:
     """Return how fitted results of statsmodels are read, or None for any other model.
 
     A model made from a formula reads the frame by itself. One made from arrays reads the columns
@@ -49,7 +49,7 @@ def results_face(model: Any, own: list[Hashable]) -> Face | None:
             inputs.insert(names.index("const"), "const", 1.0)
         return model.predict(inputs)
 
-    return Face(
+    return ScoringAdapter(
         name=f"{kind}.predict",
         score=score,
         columns=columns,

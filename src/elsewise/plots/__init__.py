@@ -7,13 +7,13 @@ panels (`features`, `scatter`, `panel`) return an array of Axes. Pictures of pla
 
 from __future__ import annotations
 
-from elsewise.plots._changes import changes, flows
+from elsewise.plots._change_plots import changes, flows
 from elsewise.plots._joint import correlations, mu, nu, scatter
 from elsewise.plots._panel import panel
-from elsewise.plots._quantiles import feature, features, outputs, projected
-from elsewise.plots._records import calibration, comparison, diversity, frontier
+from elsewise.plots._quantile_plots import feature, features, outputs, projected
 from elsewise.plots._search import convergence
 from elsewise.plots._svg import to_svg
+from elsewise.plots._table_plots import calibration, comparison, diversity, frontier
 
 __all__ = [
     "calibration",

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse
 
+from elsewise.analysis import changes as changes_of
+from elsewise.analysis import columns_of
 from elsewise.errors import InvalidInput
-from elsewise.insight import changes as changes_of
-from elsewise.insight import columns_of
-from elsewise.plots._columns import column_named
+from elsewise.plots._feature_names import column_named
 from elsewise.plots._style import (
     COUNTERFACTUAL,
     INK,
@@ -27,8 +27,8 @@ from elsewise.targets import Constant, Derived, Sample
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from elsewise.analysis import Column
     from elsewise.explanation import Explanation
-    from elsewise.insight import Column
 
 __all__ = ["correlations", "mu", "nu", "scatter"]
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from elsewise.insight import changes as changes_of
-from elsewise.plots._changes import changes
-from elsewise.plots._quantiles import feature, outputs, projected
+from elsewise.analysis import changes as changes_of
+from elsewise.plots._change_plots import changes
+from elsewise.plots._quantile_plots import feature, outputs, projected
 
 if TYPE_CHECKING:
     from elsewise.explanation import Explanation

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from elsewise.balance import IntervalNarrowing
 from elsewise.plots._style import FACTUAL, INPUTS, OUTPUTS, canvas, dress, legend
+from elsewise.settings import IntervalNarrowing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,14 +33,14 @@ def convergence(explanation: Explanation, ax: Axes | None = None) -> Axes:
     """
     ax = canvas(ax, 6.0, 4.2)
     below = _room_below(ax)
-    history, limits = explanation.history, explanation.problem.limits
+    history, bounds = explanation.history, explanation.problem.bounds
     steps = history.index.to_numpy()
     for side, bound, colour in (
-        ("inputs", limits.inputs, INPUTS),
-        ("outputs", limits.outputs, OUTPUTS),
+        ("inputs", bounds.inputs, INPUTS),
+        ("outputs", bounds.outputs, OUTPUTS),
     ):
         values, what = history[f"{side}_limit"].to_numpy(), "upper limit"
-        if limits.method == "exact" or np.isnan(values).all():  # no limit of a side without a bound
+        if bounds.method == "exact" or np.isnan(values).all():  # no limit of a side without a bound
             values, what = history[side].to_numpy(), "distance"
         ax.plot(steps, values, color=colour, linewidth=1.8, label=f"{side}, {what}")
         if bound is not None:
@@ -75,19 +75,19 @@ def _room_below(ax: Axes) -> Axes:
 
 def _intervals(explanation: Explanation) -> tuple[np.ndarray, np.ndarray]:
     """Ends of the interval at each iteration, as long as eta was chosen from it."""
-    limits, balance = explanation.problem.limits, explanation.settings.balance
+    bounds, balance = explanation.problem.bounds, explanation.settings.balance
     ends: list[tuple[float, float]] = []
     if (
-        limits.inputs is not None
-        and limits.outputs is not None
+        bounds.inputs is not None
+        and bounds.outputs is not None
         and isinstance(balance, IntervalNarrowing)
     ):
         history = explanation.iterations
         for before, after in pairwise(history):
             ends.append((balance.lower, balance.upper))
             eta, balance = balance.choose(
-                limits.inputs - before.inputs_limit,
-                (limits.outputs - before.outputs_limit) / explanation.problem.unit,
+                bounds.inputs - before.inputs_limit,
+                (bounds.outputs - before.outputs_limit) / explanation.problem.unit,
             )
             if eta != after.eta:
                 ends.pop()

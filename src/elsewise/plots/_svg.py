@@ -9,15 +9,7 @@ from collections.abc import Callable
 from typing import Any
 from xml.etree import ElementTree
 
-from elsewise.plots._style import (
-    COUNTERFACTUAL,
-    FACTUAL,
-    GRID,
-    INK,
-    INPUTS,
-    OUTPUTS,
-    TARGET,
-)
+from elsewise.plots._style import COUNTERFACTUAL, FACTUAL, GRID, INK, INPUTS, OUTPUTS, TARGET
 
 __all__ = ["to_svg"]
 

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from elsewise import plots
+from elsewise.analysis import changes as changes_of
 from elsewise.errors import InvalidInput
-from elsewise.insight import changes as changes_of
 from elsewise.plots._style import amount
 from elsewise.report import _words
 from elsewise.report._extras import extra_sections
@@ -28,10 +28,8 @@ from elsewise.report._templates import environment, read
 from elsewise.report._words import headline, verdict
 
 if TYPE_CHECKING:
-    from elsewise._frontier import Frontier
-    from elsewise._stability import Stability
+    from elsewise.analysis import Effects, Frontier, Stability
     from elsewise.explanation import Explanation
-    from elsewise.insight import Effects
 
 __all__ = ["drift", "headline", "render", "render_comparison", "summary", "write", "write_text"]
 

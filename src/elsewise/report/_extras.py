@@ -6,14 +6,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from elsewise import plots
-from elsewise.insight import MEANING
+from elsewise.analysis import MEANING
 from elsewise.report._parts import Section, Table, cell_text, figure, frame_table
 from elsewise.report._words import percent
 
 if TYPE_CHECKING:
-    from elsewise._frontier import Frontier
-    from elsewise._stability import Stability
-    from elsewise.insight import Effects
+    from elsewise.analysis import Effects, Frontier, Stability
 
 __all__ = ["extra_sections"]
 

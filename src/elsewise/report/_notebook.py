@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from elsewise.insight import changes as changes_of
+from elsewise.analysis import changes as changes_of
 from elsewise.report import _words
 from elsewise.report._templates import environment
 

@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 
 from elsewise._arrays import to_numpy
-from elsewise.insight import changes as changes_of
-from elsewise.insight import ks, psi
+from elsewise.analysis import changes as changes_of
+from elsewise.analysis import ks, psi
 from elsewise.report._words import headline, moved_rows
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def summary(explanation: Explanation, output: str = "model output") -> dict[str,
             {"feature": str(name), **row}
             for name, row in drift(explanation).to_dict(orient="index").items()
         ],
-        "limits": dataclasses.asdict(explanation.problem.limits),
+        "bounds": dataclasses.asdict(explanation.problem.bounds),
         "seed": explanation.problem.seed,
         "hashes": fingerprints(explanation),
         "notices": list(status.notices),

@@ -13,8 +13,8 @@ import pandas as pd
 
 from elsewise import plots
 from elsewise._arrays import to_numpy
-from elsewise.insight import changes as changes_of
-from elsewise.insight import flows, groups
+from elsewise.analysis import changes as changes_of
+from elsewise.analysis import flows, groups
 from elsewise.plots._joint import correlation_pair
 from elsewise.plots._style import amount
 from elsewise.report._numbers import (
@@ -390,15 +390,15 @@ def _arrow(before: object, after: object) -> str:
 def _origin(explanation: Explanation, command: str | None) -> Section:
     problem, settings = explanation.problem, explanation.settings
     hashes = fingerprints(explanation)
-    limits = problem.limits
+    bounds = problem.bounds
     pairs: Sequence[tuple[str, object]] = (
         ("model", problem.outputs.description),
         ("target", problem.target.name),
-        ("input bound", "as small as possible" if limits.inputs is None else limits.inputs),
-        ("output bound", "as small as possible" if limits.outputs is None else limits.outputs),
-        ("confidence", percent(limits.confidence)),
-        ("trim", percent(limits.trim)),
-        ("kind of limits", limits.method),
+        ("input bound", "as small as possible" if bounds.inputs is None else bounds.inputs),
+        ("output bound", "as small as possible" if bounds.outputs is None else bounds.outputs),
+        ("confidence", percent(bounds.confidence)),
+        ("trim", percent(bounds.trim)),
+        ("kind of limits", bounds.method),
         ("rows", f"{len(explanation.outputs):,}"),
         ("free features", sum(feature.free for feature in problem.schema.features)),
         ("seed", problem.seed),
@@ -422,7 +422,7 @@ def _call(explanation: Explanation) -> str:
     problem = explanation.problem
     return (
         f"ew.explain(model, rows, target=ew.targets.{problem.target.name}, "
-        f"limits=ew.{problem.limits}, seed={problem.seed})"
+        f"bounds=ew.{problem.bounds}, seed={problem.seed})"
     )
 
 

@@ -9,17 +9,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from elsewise._arrays import to_numpy
-from elsewise.certificate import (
-    Kind,
-    Verdict,
-    interval_text,
-    probability_text,
-    readout_name,
-    told_apart,
-)
-from elsewise.insight import changes as changes_of
-from elsewise.plots._columns import column_named
+from elsewise.analysis import changes as changes_of
+from elsewise.certificate import format_distinct, interval_text, probability_text, readout_name
+from elsewise.plots._feature_names import column_named
 from elsewise.plots._style import amount
+from elsewise.request import Kind, Verdict
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -198,7 +192,7 @@ def side_words(name: str, side: Evidence) -> str:
         return f"{what} {far} away from {place}; no bound was asked for."
     limit, bound = amount(side.at_most), amount(side.bound)
     if limit == bound:
-        limit, bound = told_apart(side.at_most, side.bound)
+        limit, bound = format_distinct(side.at_most, side.bound)
     if side.met:
         far = limit if exact else f"at most {limit}"
         return f"{what} {far} away from {place}, within the bound of {bound}."

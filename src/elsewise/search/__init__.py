@@ -1,25 +1,38 @@
-"""Which eta, which iterate: the whole search, from the limits the user gave.
+"""Which eta, which iterate: the whole search, from the bounds the user gave.
 
-Both limits: the paper's Algorithm 1, then the feasible iterate with the largest probability.
-One limit: eta follows that bound, and the iterate that meets it with the smallest distance on the
+Both bounds: the paper's Algorithm 1, then the feasible iterate with the largest probability.
+One bound: eta follows that bound, and the iterate that meets it with the smallest distance on the
 other side is chosen. None: the knee of the frontier, the curve of input distance against output
 distance.
 """
 
-from elsewise.search._cases import iterate, solve
+from __future__ import annotations
+
+from elsewise.search._loop import Iteration, State, init, run, step
 from elsewise.search._outcome import Outcome, Solution
-from elsewise.search._running import clock, finish
-from elsewise.search._shorter import shortened
-from elsewise.search._sweeps import sweep, trace
+from elsewise.search._pareto import knee, knee_reason, monotone_front, pareto_front
+from elsewise.search._runs import clock, finish
+from elsewise.search._shorter_map import find_shorter_map
+from elsewise.search._strategies import iterate, solve
+from elsewise.search._sweep import sweep, trace
 
 __all__ = [
+    "Iteration",
     "Outcome",
     "Solution",
+    "State",
     "clock",
+    "find_shorter_map",
     "finish",
+    "init",
     "iterate",
-    "shortened",
+    "knee",
+    "knee_reason",
+    "monotone_front",
+    "pareto_front",
+    "run",
     "solve",
+    "step",
     "sweep",
     "trace",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import NamedTuple
 
-from elsewise.solver import State
+from elsewise.search._loop import State
 
 __all__ = ["Outcome", "Solution"]
 

@@ -7,14 +7,14 @@ from typing import NamedTuple
 
 from elsewise.certificate import Evidence, certify_inputs, certify_outputs
 from elsewise.confidence import steering_method
-from elsewise.maps import Rows
-from elsewise.problem import Problem
+from elsewise.measure import input_distance
+from elsewise.moves import Rows
+from elsewise.request import Problem
+from elsewise.search._loop import State
 from elsewise.settings import Settings
-from elsewise.sides import input_distance
-from elsewise.solver import State
 from elsewise.transport import direction_blocks
 
-__all__ = ["Side", "bounded_sides", "kept_distance"]
+__all__ = ["Side", "bounded_sides", "selection_distance"]
 
 SEARCH_DRAWS = 199
 """Bootstrap draws of the limits that steer the search."""
@@ -47,8 +47,8 @@ class Side(NamedTuple):
 
 def bounded_sides(problem: Problem, settings: Settings) -> tuple[Side | None, Side | None]:
     """The sides of inputs and outputs; None where there is no bound."""
-    limits, draws = problem.limits, settings.draws
-    method = steering_method(limits.method, limits.trim, problem.factual.shape[0])
+    bounds, draws = problem.bounds, settings.draws
+    method = steering_method(bounds.method, bounds.trim, problem.factual.shape[0])
 
     def inputs(state: State, draws: int) -> Evidence:
         still = state.trail is None and not settings.start_noise
@@ -62,7 +62,7 @@ def bounded_sides(problem: Problem, settings: Settings) -> tuple[Side | None, Si
             rows = Rows(rows.codes, problem.outputs.values(rows.codes))
         return certify_outputs(problem, state.setup.population, rows, draws, method=method)
 
-    distance = kept_distance(problem)
+    distance = selection_distance(problem)
 
     def seen(state: State) -> float:
         # The loop's distance and limit share the noise of their directions, which are drawn anew
@@ -70,14 +70,14 @@ def bounded_sides(problem: Problem, settings: Settings) -> tuple[Side | None, Si
         record = state.record
         return distance(state) * (record.inputs_limit / record.inputs if record.inputs > 0 else 1.0)
 
-    bounds = limits.inputs, limits.outputs
+    inputs_bound, outputs_bound = bounds.inputs, bounds.outputs
     return (
         None
-        if bounds[0] is None
-        else Side("inputs", bounds[0], -1.0, inputs, draws, seen, _output_distance),
+        if inputs_bound is None
+        else Side("inputs", inputs_bound, -1.0, inputs, draws, seen, _output_distance),
         None
-        if bounds[1] is None
-        else Side("outputs", bounds[1], 1.0, outputs, draws, _output_limit, distance),
+        if outputs_bound is None
+        else Side("outputs", outputs_bound, 1.0, outputs, draws, _output_limit, distance),
     )
 
 
@@ -89,7 +89,7 @@ def _output_limit(state: State) -> float:
     return state.record.outputs_limit
 
 
-def kept_distance(problem: Problem) -> Callable[[State], float]:
+def selection_distance(problem: Problem) -> Callable[[State], float]:
     """Input distance on directions kept for choosing between states.
 
     They are neither the optimizer's nor the certificate's: both keep their innocence.

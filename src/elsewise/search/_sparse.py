@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from dataclasses import replace
 
-from elsewise.problem import Problem
-from elsewise.search._running import Late, logit_of, rest
+from elsewise.request import Problem
+from elsewise.search._loop import State
+from elsewise.search._runs import ShouldStop, logit_of, run_at_eta
 from elsewise.search._sides import Side
 from elsewise.settings import Settings
-from elsewise.solver import State
 
 __all__ = ["sparser"]
 
@@ -22,7 +22,11 @@ MORE = (0.0, 0.5, 1.0)
 
 
 def sparser(
-    problem: Problem, settings: Settings, state: State, sides: Sequence[Side], late: Late
+    problem: Problem,
+    settings: Settings,
+    state: State,
+    sides: Sequence[Side],
+    should_stop: ShouldStop,
 ) -> Generator[State, None, State]:
     """Take changes back at a rising price per changed cell, as long as every limit holds.
 
@@ -33,10 +37,12 @@ def sparser(
     while price <= LAST_PRICE:
         priced = replace(state, setup=replace(state.setup, sparsity=price))
         for more in MORE:
-            if late():
+            if should_stop():
                 return state
             wanted = logit + more
-            later = yield from rest(problem, settings, priced, wanted, late, ITERATIONS)
+            later = yield from run_at_eta(
+                problem, settings, priced, wanted, should_stop, ITERATIONS
+            )
             if all(side.met(later) for side in sides):
                 state, logit = later, wanted
                 break

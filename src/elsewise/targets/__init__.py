@@ -3,7 +3,7 @@
 Four kinds, told apart by what they can say:
 
 - ``Sample``: rows of outputs to be matched in distribution (``sample``, ``group``);
-- ``Known``: a distribution given by its quantile function (``distribution``);
+- ``DistributionTarget``: a distribution given by its quantile function (``distribution``);
 - ``Constant``: one value for every row (``constant``), known and derived at once;
 - ``Derived``: a function of each row's own factual output (``at_least``, ``at_most``, ``shift``,
   ``scale``).
@@ -21,15 +21,21 @@ import numpy as np
 from elsewise._arrays import Array
 from elsewise.errors import InvalidInput
 from elsewise.targets._checks import columns_of, level_of, rows_of
-from elsewise.targets._known import Known, from_family, from_function, from_scipy, from_table
-from elsewise.targets._rows import Constant, Derived, Sample
-from elsewise.targets._shares import Reach, Share, from_threshold
+from elsewise.targets._distribution import (
+    DistributionTarget,
+    from_family,
+    from_function,
+    from_scipy,
+    from_table,
+)
+from elsewise.targets._rowwise import Constant, Derived, Sample
+from elsewise.targets._shares import ResolvedShare, Share, from_threshold
 
 __all__ = [
     "Constant",
     "Derived",
-    "Known",
-    "Reach",
+    "DistributionTarget",
+    "ResolvedShare",
     "Sample",
     "Share",
     "Target",
@@ -46,7 +52,7 @@ __all__ = [
     "shift",
 ]
 
-Target = Sample | Known | Constant | Derived
+Target = Sample | DistributionTarget | Constant | Derived
 """Any target of known rows."""
 
 
@@ -82,7 +88,7 @@ def group(scores: Array) -> Sample:
     return Sample(values=rows_of("scores", scores), kind="group")
 
 
-def distribution(known: Any) -> Known:
+def distribution(known: Any) -> DistributionTarget:
     """Ask for outputs with a known distribution.
 
     Parameters

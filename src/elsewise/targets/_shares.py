@@ -10,7 +10,7 @@ import numpy as np
 
 from elsewise._arrays import Array, namespace, to_numpy
 from elsewise.errors import InvalidInput
-from elsewise.targets._rows import Derived
+from elsewise.targets._rowwise import Derived
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +49,7 @@ class Share:
             what = f"{self.of or 'past the cut-off'} (output at least {self.cutoff:g})"
         return f"at least {self.value:.0%} of rows {what}, the others as they are"
 
-    def resolved(self, outputs: Array) -> Reach:
+    def resolved(self, outputs: Array) -> ResolvedShare:
         """Return the target row by row, for a population with these factual outputs (n, K).
 
         As many rows as the share needs are asked to pass, those nearest to it first; rows with
@@ -67,7 +67,7 @@ class Share:
         lower = lead[lead < last]
         # Halfway to the next row: the last bit of an output cannot decide who is asked.
         threshold = (last + lower[0]) / 2 if lower.size else last - 1.0
-        return Reach(level=self.cutoff, share=self, threshold=min(float(threshold), 0.0))
+        return ResolvedShare(level=self.cutoff, share=self, threshold=min(float(threshold), 0.0))
 
     def lead(self, outputs: Array) -> Array:
         """Return how far each row (n,) is past the cut-off, or its class ahead of the next best."""
@@ -93,7 +93,7 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reach(Derived):
+class ResolvedShare(Derived):
     """A share of known rows past a cut-off, as a function of each row's own output.
 
     Parameters
@@ -141,10 +141,10 @@ class Reach(Derived):
 
 def from_threshold(
     value: float, of: int | str | None, cutoff: float, margin: float, threshold: float
-) -> Reach:
+) -> ResolvedShare:
     """Rebuild a share of known rows from its ``to_dict``."""
     asked = Share(value=value, of=of, cutoff=cutoff, margin=margin)
-    return Reach(level=cutoff, share=asked, threshold=threshold)
+    return ResolvedShare(level=cutoff, share=asked, threshold=threshold)
 
 
 def is_column(outputs: Array, column: int) -> Array:

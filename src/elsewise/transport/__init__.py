@@ -17,6 +17,7 @@ from elsewise.transport._directions import (
     project,
     row_tiles,
 )
+from elsewise.transport._entropic import EntropicPlans, checked_epsilon, entropic_plans
 from elsewise.transport._monotone import MonotoneMaps, fit_monotone_maps, join_maps, transported
 from elsewise.transport._ranking import Ranked, rank
 from elsewise.transport._sorted import (
@@ -34,14 +35,17 @@ from elsewise.transport._sorted import (
 __all__ = [
     "DEVICE_PART",
     "PART",
+    "EntropicPlans",
     "MonotoneMaps",
     "Ranked",
     "Reference",
     "Segments",
     "cell_weights",
+    "checked_epsilon",
     "coupling",
     "direction_blocks",
     "direction_parts",
+    "entropic_plans",
     "fit_monotone_maps",
     "join_maps",
     "potentials",

@@ -11,7 +11,7 @@ import numpy as np
 from elsewise._arrays import (
     Array,
     asarray_like,
-    kept_like,
+    cached_asarray_like,
     multiply_add,
     namespace,
     on_device,
@@ -107,7 +107,7 @@ def fit_monotone_maps(
         )
     size = max(1, math.ceil(window / 5))
     reach = max(1, round((window / size - 1) / 2))
-    low, high, counts = kept_like(moving_sorted, _windows, n, size, reach)
+    low, high, counts = cached_asarray_like(moving_sorted, _windows, n, size, reach)
 
     def window_means(values: Array) -> Array:
         running = xp.cumulative_sum(_block_sums(values, size), axis=-1, include_initial=True)

@@ -12,9 +12,9 @@ import numpy as np
 from elsewise._arrays import (
     Array,
     asarray_like,
+    cached_asarray_like,
     double_sums,
     index_range,
-    kept_like,
     namespace,
     on_device,
     take,
@@ -150,7 +150,7 @@ def cell_weights(n: int, trim: float, like: Array) -> Array:
     >>> cell_weights(4, 0.25, np.ones(1))
     array([0. , 0.5, 0.5, 0. ])
     """
-    return kept_like(like, _cells, n, trim)[0]
+    return cached_asarray_like(like, _cells, n, trim)[0]
 
 
 def _cells(n: int, trim: float) -> tuple[np.ndarray]:
@@ -278,7 +278,7 @@ def potentials(own_sorted: Array, other_sorted: Array, trim: float = 0.0) -> Arr
         jumps = index_range(n, own_sorted)[1:]
         below = take(other_sorted, (jumps * m + n - 1) // n - 1, axis=-1)
         above = take(other_sorted, jumps * m // n, axis=-1)
-    (scale,) = kept_like(own_sorted, _jump_weights, n, trim)
+    (scale,) = cached_asarray_like(own_sorted, _jump_weights, n, trim)
     low, high = own_sorted[:, :-1], own_sorted[:, 1:]
     steps = (high - low) * (high + low - below - above) * scale
     return xp.cumulative_sum(steps, axis=-1, include_initial=True)

@@ -1,0 +1,38 @@
+"""What an explanation says: changes, groups, effects, plausibility, frontier and stability.
+
+Everything is in the user's terms: numbers in their units, categories by their levels, a one-hot
+group as the one category it stands for.
+"""
+
+from __future__ import annotations
+
+from elsewise.analysis._changes import changes, flows, ks, psi
+from elsewise.analysis._columns import Column, columns_of
+from elsewise.analysis._effects import MEANING, Effects, effects
+from elsewise.analysis._frontier import Frontier, frontier, frontier_of
+from elsewise.analysis._groups import Group, Groups, groups
+from elsewise.analysis._plausibility import plausibility
+from elsewise.analysis._stability import Stability, stability_of
+from elsewise.analysis._surprises import surprises
+
+__all__ = [
+    "MEANING",
+    "Column",
+    "Effects",
+    "Frontier",
+    "Group",
+    "Groups",
+    "Stability",
+    "changes",
+    "columns_of",
+    "effects",
+    "flows",
+    "frontier",
+    "frontier_of",
+    "groups",
+    "ks",
+    "plausibility",
+    "psi",
+    "stability_of",
+    "surprises",
+]

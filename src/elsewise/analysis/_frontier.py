@@ -1,0 +1,297 @@
+"""How far the population must move for how close an outcome: the frontier of the two distances."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+import numpy as np
+import pandas as pd
+from tqdm.auto import tqdm
+
+from elsewise._arrays import to_numpy
+from elsewise.certificate import certify_inputs, certify_outputs, cutoffs
+from elsewise.confidence import Method
+from elsewise.errors import InvalidInput
+from elsewise.explanation import Explanation
+from elsewise.features import Schema
+from elsewise.maps import replay
+from elsewise.moves import Rows
+from elsewise.request import Bounds, Kind, Population, Problem, ask, halve, populate
+from elsewise.search import (
+    State,
+    clock,
+    init,
+    knee,
+    knee_reason,
+    monotone_front,
+    pareto_front,
+    trace,
+)
+from elsewise.settings import Settings
+from elsewise.targets import Share, Target
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["Frontier", "frontier", "frontier_of"]
+
+T = TypeVar("T")
+
+LOGIT_SPAN = 5.0
+"""Eta is swept from logistic(-5) to logistic(5)."""
+POINTS = 11
+FEWEST_POINTS = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Frontier:
+    """The curve of input distance against output distance, and where it bends.
+
+    Along it the input distance grows and the output distance falls, and so do their upper limits;
+    no point is beaten by another. The first may be the population as it is.
+    """
+
+    table: pd.DataFrame
+    """One row per point: ``eta``, ``inputs`` and ``outputs`` (distances), ``inputs_limit`` and
+    ``outputs_limit`` (upper limits, each at its own level), ``moved`` (share of rows that change),
+    ``mean_output`` and ``share`` (of rows at or above the cut-off), both of the first output
+    column, and ``chosen``, true at the knee."""
+    knee: int
+    """Row of the table farthest below the chord: what `explain` returns without limits is chosen
+    in the same way, on the rows of its fit."""
+    bounds: Bounds
+    """Bounds to compare the curve with, if any, confidence and trim."""
+    kind: Kind
+    """Which rows the distances are about."""
+    cutoff: float
+    """Where the column ``share`` begins to count."""
+    rows: int
+    """Number of rows behind every distance."""
+
+    @property
+    def reason(self) -> str:
+        """Why the knee is where it is, in words."""
+        inputs, outputs = (self.table[side].tolist() for side in ("inputs", "outputs"))
+        return knee_reason(inputs, outputs, self.knee)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the curve, its limits, the knee and the bounds; see `elsewise.plots.frontier`."""
+        from elsewise import plots
+
+        return plots.frontier(self, ax)
+
+    def __repr__(self) -> str:
+        shown = self.table.to_string(index=False, float_format="{:.4g}".format)
+        return f"{self._title()}\n{shown}"
+
+    def _repr_html_(self) -> str:
+        table = self.table.to_html(index=False, float_format="{:.4g}".format)
+        return f"<p>{escape(self._title())}</p>{table}"
+
+    def _title(self) -> str:
+        here = self.table.iloc[self.knee]
+        return (
+            f"Frontier of {len(self.table)} points ({self.kind}, {self.rows:,} rows); knee at "
+            f"inputs {here['inputs']:.3g}, outputs {here['outputs']:.3g}: {self.reason}"
+        )
+
+
+def frontier(
+    model: Any,
+    rows: pd.DataFrame,
+    *,
+    target: Target | Share,
+    schema: Schema | None = None,
+    background: pd.DataFrame | None = None,
+    bounds: Bounds | None = None,
+    certify: str = "auto",
+    population: str = "sample",
+    seed: int = 0,
+    settings: Settings | None = None,
+    points: int = POINTS,
+    progress: bool | None = None,
+) -> Frontier:
+    """Return how close the outputs come to the target for how far the rows move.
+
+    The weight eta between the two sides is swept twice, each value starting where the last came to
+    rest: down from a first push towards the target, and up from the rows as they are. What no other
+    point beats is kept. Distances are measured on the certificate's directions, which no fit uses;
+    the same seed gives the same curve.
+
+    Parameters
+    ----------
+    model, rows, target, schema, background, certify, population, seed, settings
+        As in `explain`: held out, half of the rows are fitted to and the others measured.
+    bounds
+        Confidence and trim of the limits; bounds are drawn, and do not change the curve.
+    points
+        Number of values of eta in each sweep.
+    progress
+        Show a progress bar; by default only on a terminal.
+
+    Examples
+    --------
+    >>> import elsewise as ew
+    >>> table = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 2)), columns=["a", "b"])
+    >>> score = ew.models.function(lambda frame: np.tanh(frame["a"]), smooth=True)
+    >>> curve = ew.frontier(score, table, target=ew.targets.at_least(0.5), points=3)
+    >>> inputs, outputs = curve.table["inputs"], curve.table["outputs"]
+    >>> inputs.is_monotonic_increasing, outputs.is_monotonic_decreasing
+    (True, True)
+    """
+    asked = ask(
+        model,
+        rows,
+        target=target,
+        schema=schema,
+        background=background,
+        bounds=bounds,
+        certify=certify,
+        population=population,
+        seed=seed,
+        settings=settings,
+    )
+    return _traced(asked.problem, asked.settings, asked.kind, points, progress)
+
+
+def frontier_of(
+    explanation: Explanation, points: int = POINTS, progress: bool | None = None
+) -> Frontier:
+    """Return the frontier of an explanation's question, split and measured as it was."""
+    kind = explanation.certificate.kind
+    return _traced(explanation.problem, explanation.settings, kind, points, progress)
+
+
+def _traced(
+    problem: Problem, settings: Settings, kind: Kind, points: int, progress: bool | None
+) -> Frontier:
+    if points < FEWEST_POINTS:
+        raise InvalidInput(
+            "points",
+            expected=f"at least {FEWEST_POINTS}",
+            received=points,
+            fix=f"leave it out for {POINTS}",
+        )
+    fitted, tested = problem, problem
+    if kind is Kind.HELD_OUT:
+        fitted, tested, _ = halve(problem, settings.fit_rows)
+    logits = np.linspace(-LOGIT_SPAN, LOGIT_SPAN, points).tolist()
+    first = init(fitted, settings)
+    should_stop = clock(settings.seconds, None)
+    ends = _watched(trace(fitted, settings, first, should_stop, logits), progress)
+    population = populate(tested, tested.factual)
+    moved = _replayed(tested, ends) if kind is Kind.HELD_OUT else [state.rows for state in ends]
+    cut = cutoffs(fitted, to_numpy(first.setup.population.outputs))[0]
+    places = [
+        _Place(tested, population, rows, state) for rows, state in zip(moved, ends, strict=True)
+    ]
+    near = pareto_front(*zip(*(place.distances for place in places), strict=True))
+    found = [places[k].point(settings.draws, cut) for k in near]
+    kept = monotone_front(
+        [(p.inputs, p.outputs) for p in found], [(p.inputs_limit, p.outputs_limit) for p in found]
+    )
+    table = pd.DataFrame([found[k] for k in kept])
+    bend = knee(table["inputs"].tolist(), table["outputs"].tolist())
+    return Frontier(
+        table=table.assign(chosen=np.arange(len(table)) == bend),
+        knee=bend,
+        bounds=problem.bounds,
+        kind=kind,
+        cutoff=cut,
+        rows=int(population.codes.shape[0]),
+    )
+
+
+class _Point(NamedTuple):
+    """One row of the table."""
+
+    eta: float
+    inputs: float
+    inputs_limit: float
+    outputs: float
+    outputs_limit: float
+    moved: float
+    mean_output: float
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Moved rows of a state, as a certificate sees them."""
+
+    problem: Problem
+    population: Population
+    moved: Rows
+    state: State
+
+    @property
+    def rows(self) -> Rows:
+        """The moved rows with the model's own outputs."""
+        return Rows(self.moved.codes, self.problem.outputs.values(self.moved.codes))
+
+    @property
+    def distances(self) -> tuple[float, float]:
+        """Input and output distance, without the work for their limits."""
+        rows, exact = self.rows, Method.EXACT
+        return (
+            certify_inputs(self.problem, self.population, rows, 1, method=exact).estimate,
+            certify_outputs(self.problem, self.population, rows, 1, method=exact).estimate,
+        )
+
+    def point(self, draws: int, cutoff: float) -> _Point:
+        """Distances, limits, and what becomes of the outputs."""
+        problem, rows, state = self.problem, self.rows, self.state
+        still = state.trail is None and not state.setup.settings.start_noise
+        inputs = certify_inputs(problem, self.population, rows, draws, still=still)
+        outputs = certify_outputs(problem, self.population, rows, draws)
+        before, after = to_numpy(self.population.codes), to_numpy(rows.codes)
+        changed = (before != after) & ~(np.isnan(before) & np.isnan(after))
+        answers = to_numpy(rows.outputs)[:, 0]
+        return _Point(
+            eta=state.record.eta,
+            inputs=inputs.estimate,
+            inputs_limit=inputs.at_most,
+            outputs=outputs.estimate,
+            outputs_limit=outputs.at_most,
+            moved=float(changed.any(axis=1).mean()),
+            mean_output=float(answers.mean()),
+            share=float(np.mean(answers >= cutoff)),
+        )
+
+
+def _replayed(problem: Problem, ends: list[State]) -> list[Rows]:
+    """Rows the fit never saw, where the map of each state leads them.
+
+    A sweep is one long run, so that its longest map passes through the ends of all others.
+    """
+    maps = [state.map() for state in ends]
+    found: dict[int, Rows] = {}
+    waiting = set(range(len(ends)))
+    while waiting:
+        longest = max(waiting, key=lambda k: len(maps[k].steps))
+        steps = maps[longest].steps
+        places = {
+            k: len(maps[k].steps)
+            for k in waiting
+            if all(a is b for a, b in zip(maps[k].steps, steps, strict=False))
+        }
+        for place, rows in enumerate(replay(problem, maps[longest], problem.factual)):
+            found |= {k: rows for k, end in places.items() if end == place}
+        waiting -= places.keys()
+    return [found[k] for k in range(len(ends))]
+
+
+def _watched(search: Generator[State, None, T], progress: bool | None) -> T:
+    """Run a search with a progress bar."""
+
+    def states() -> Iterator[State]:
+        ended.append((yield from search))
+
+    ended: list[T] = []
+    disable = None if progress is None else not progress
+    for _ in tqdm(states(), desc="frontier", unit=" iterations", disable=disable, delay=1.0):
+        pass
+    return ended[0]

@@ -1,0 +1,98 @@
+"""Whether counterfactual rows look like rows that exist."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+from scipy.spatial import cKDTree
+
+from elsewise._arrays import to_numpy
+from elsewise.analysis._columns import embedded
+from elsewise.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from elsewise.explanation import Explanation
+
+__all__ = ["plausibility"]
+
+LEVELS = (0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
+
+
+def plausibility(explanation: Explanation, background: pd.DataFrame | None = None) -> pd.DataFrame:
+    """Return how far rows are from the nearest background row, before and after.
+
+    Distances are Euclidean in the embedding. One background row with the very values of a row's
+    factual version is taken for the row itself and is no neighbour of it, neither before nor
+    after: a row that did not move is as far as it was.
+
+    Parameters
+    ----------
+    explanation
+        What to look at.
+    background
+        DataFrame of rows that exist; by default the background of the explanation, of which at
+        most 1024 rows were kept.
+
+    Returns
+    -------
+    DataFrame
+        Rows "factual" and "counterfactual"; columns ``q10`` to ``q95``, quantiles of the distance,
+        and ``farther``, the share of rows farther away than the factual 95 % quantile.
+
+    Examples
+    --------
+    >>> import elsewise as ew
+    >>> rows = pd.DataFrame(np.random.default_rng(0).normal(size=(40, 2)), columns=["a", "b"])
+    >>> score = ew.models.function(lambda frame: frame["a"], smooth=True)
+    >>> explanation = ew.explain(
+    ...     score, rows, target=ew.targets.shift(0.5), bounds=ew.Bounds(outputs=0.3),
+    ...     certify="in-sample",
+    ... )
+    >>> float(plausibility(explanation).loc["factual", "farther"])
+    0.05
+    """
+    problem = explanation.problem
+    codes = to_numpy(problem.background) if background is None else _codes(explanation, background)
+    if len(codes) < 2:
+        raise InvalidInput(
+            "background",
+            expected="at least 2 rows",
+            received=len(codes),
+            fix="pass the rows the model was trained on",
+        )
+    tree = cKDTree(to_numpy(problem.embedding.embed(problem.outputs.place(codes))))
+    own = _places(to_numpy(problem.factual), codes)
+    before, after = (_nearest(tree, rows, own) for rows in embedded(explanation))
+    far = np.quantile(before, LEVELS[-1])
+    table = {
+        name: [*np.quantile(distances, LEVELS), np.mean(distances > far)]
+        for name, distances in (("factual", before), ("counterfactual", after))
+    }
+    columns = [*(f"q{100 * level:.0f}" for level in LEVELS), "farther"]
+    return pd.DataFrame.from_dict(table, orient="index", columns=columns)
+
+
+def _codes(explanation: Explanation, background: object) -> np.ndarray:
+    if not isinstance(background, pd.DataFrame):
+        raise InvalidInput(
+            "background",
+            expected="a pandas DataFrame with the explained columns",
+            received=type(background).__name__,
+            fix="leave it out for the background of the explanation",
+        )
+    return explanation.encoder.extend(background).encode(background)
+
+
+def _places(rows: np.ndarray, background: np.ndarray) -> np.ndarray:
+    """Place (n,) of a background row equal to each row in every code, -1 where there is none."""
+    # Adding 0 makes -0 and 0 the same bytes.
+    known = {row.tobytes(): place for place, row in enumerate(background.astype(rows.dtype) + 0.0)}
+    return np.array([known.get(row.tobytes(), -1) for row in rows + 0.0])
+
+
+def _nearest(tree: cKDTree, rows: np.ndarray, own: np.ndarray) -> np.ndarray:
+    """Distance (n,) to the nearest background row other than the row's own."""
+    distances, neighbours = tree.query(rows, k=2)
+    return np.asarray(np.where(neighbours[:, 0] == own, distances[:, 1], distances[:, 0]))

@@ -1,0 +1,319 @@
+"""How much an answer depends on chance and on choices: the same question, asked again and again."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
+from html import escape
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from tqdm.auto import tqdm
+
+from elsewise._arrays import to_numpy
+from elsewise._explain import explain
+from elsewise.analysis._changes import changes
+from elsewise.errors import InvalidInput, SavedRunError
+from elsewise.explanation import Explanation
+from elsewise.features import Feature, Schema
+from elsewise.measure import input_comparison, output_comparison, output_directions
+from elsewise.moves import Rows
+from elsewise.request import Bounds, Kind, populate
+from elsewise.search import Outcome
+from elsewise.transport import direction_blocks
+
+__all__ = ["Stability", "stability_of"]
+
+DIRECTION_DRAWS = 20
+"""The input distance of the answer is measured again on this many draws of directions."""
+WEIGHT_FACTORS = (0.5, 2.0)
+GIVEN, SHARE = "as given", "share of "
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Stability:
+    """How an answer varies. Distances are all measured alike, on the rows and scales as given."""
+
+    spread: pd.DataFrame
+    """Over seeds: the value as ``given``, ``lowest``, ``highest`` and ``sd`` of both distances,
+    their limits and every feature's share of the input distance; and of the input distance of the
+    answer itself over direction draws."""
+    sensitivity: pd.DataFrame
+    """One row per change of trim, background or weights: both distances and their limits, ``ok``
+    (the answer is as asked), the feature of the largest share, its ``share``, and
+    ``shares_moved``: which part of the distance went from some features to others."""
+    seeds: int
+    """Number of seeds, that of the answer included."""
+    ok: int
+    """For how many of them the answer is as asked."""
+
+    def __repr__(self) -> str:
+        low, high = self.spread["lowest"], self.spread["highest"]
+        inputs, outputs = (
+            f"{low[name]:.3g} to {high[name]:.3g}" for name in ("input distance", "output distance")
+        )
+        given = self.spread.loc[self.spread.index.str.startswith(SHARE), "given"]
+        first = str(given.idxmax())
+        name = first.removeprefix(SHARE)
+        ends = f"{100 * low[first]:.0f} to {100 * high[first]:.0f} %"
+        return (
+            f"Over {self.seeds} seeds the input distance was {inputs} and the output distance "
+            f"{outputs}, {self.ok} of {self.seeds} answers were as asked, and {name} had {ends} "
+            "of the input distance."
+        )
+
+    def _repr_html_(self) -> str:
+        tables = (self.spread, self.sensitivity)
+        shown = (table.to_html(float_format="{:.4g}".format) for table in tables)
+        return f"<p>{escape(repr(self))}</p>{''.join(shown)}"
+
+
+class _Run(NamedTuple):
+    """What one answer comes to, measured on the rows and scales as given."""
+
+    inputs: float
+    inputs_limit: float
+    outputs: float
+    outputs_limit: float
+    ok: bool
+    shares: pd.Series[Any]
+
+
+class _Change(NamedTuple):
+    """One thing that is different when the question is asked again."""
+
+    name: str
+    seed: int
+    bounds: Bounds
+    schema: Schema
+    background: np.ndarray
+    """ndarray (m, p): codes."""
+
+
+def stability_of(
+    explanation: Explanation, seeds: int = 5, progress: bool | None = None
+) -> Stability:
+    """Ask an explanation's question again with other seeds, trims, backgrounds and weights.
+
+    The trim is dropped and doubled; the background is replaced by either random half of it, for
+    observed values and for scales; the weight of the feature with the largest share is halved and
+    doubled. Bounds are those of each answer's own certificate.
+
+    Parameters
+    ----------
+    explanation
+        Made by `explain`, or loaded with its model.
+    seeds
+        Number of seeds, at least 2; the explanation's own is the first.
+    progress
+        Show a progress bar; by default only on a terminal.
+
+    Examples
+    --------
+    >>> import elsewise as ew
+    >>> rows = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 2)), columns=["a", "b"])
+    >>> score = ew.models.function(lambda frame: frame["a"], smooth=True)
+    >>> explanation = ew.explain(
+    ...     score, rows, target=ew.targets.shift(0.5), bounds=ew.Bounds(outputs=0.2),
+    ...     settings=ew.Settings(draws=99),
+    ... )
+    >>> stability_of(explanation, seeds=2)
+    Over 2 seeds the input distance was 0... to 0... and the output distance 0... to 0...,
+    2 of 2 answers were as asked, and a had 9... to 9... % of the input distance.
+    """
+    _check(explanation, seeds)
+    asked = _asked(explanation)
+    others = [
+        asked._replace(name=f"seed {seed}", seed=seed)
+        for seed in range(asked.seed + 1, asked.seed + seeds)
+    ]
+    changed = [*_trims(asked), *_backgrounds(explanation, asked), *_weights(explanation, asked)]
+    given = _measured(explanation, explanation)
+    disable = None if progress is None else not progress
+    bar = tqdm([*others, *changed], desc="stability", unit=" answers", disable=disable, delay=1.0)
+    runs = [_measured(explanation, _asked_again(explanation, change)) for change in bar]
+    over_seeds = [given, *runs[: len(others)]]
+    names = [GIVEN, *(change.name for change in changed)]
+    return Stability(
+        spread=_spread(explanation, over_seeds),
+        sensitivity=_sensitivity(names, [given, *runs[len(others) :]]),
+        seeds=seeds,
+        ok=sum(run.ok for run in over_seeds),
+    )
+
+
+def _check(explanation: Explanation, seeds: int) -> None:
+    if seeds < 2:
+        raise InvalidInput("seeds", expected="at least 2", received=seeds, fix="leave it out for 5")
+    if explanation.status.outcome is Outcome.MADE_ELSEWHERE:
+        raise InvalidInput(
+            "explanation",
+            expected="one made by elsewise.explain, which can be asked again",
+            received="one made by another method",
+            fix="explain the same rows with elsewise.explain",
+        )
+    if explanation.model is None:
+        raise SavedRunError(
+            "model: expected the explained model, received none. "
+            "Fix: load the run with elsewise.load(folder, model=model)."
+        )
+    problem = explanation.problem
+    if problem.obeys is not None and not problem.schema.rules:
+        problem.obeys(problem.factual)  # a loaded run refuses: its rules were not saved
+
+
+def _asked(explanation: Explanation) -> _Change:
+    """The question as it was asked."""
+    problem = explanation.problem
+    return _Change(
+        GIVEN, problem.seed, problem.bounds, problem.schema, to_numpy(problem.background)
+    )
+
+
+def _asked_again(explanation: Explanation, change: _Change) -> Explanation:
+    kind = explanation.certificate.kind
+    return explain(
+        explanation.model,
+        explanation.factual,
+        target=explanation.problem.target,
+        schema=change.schema,
+        background=explanation.encoder.decode(change.background),
+        bounds=change.bounds,
+        certify="auto" if kind is Kind.POPULATION else kind.value,
+        seed=change.seed,
+        settings=explanation.settings,
+        progress=False,
+    )
+
+
+def _trims(asked: _Change) -> list[_Change]:
+    trim = asked.bounds.trim
+    others = (0.0, min(2.0 * trim, 0.25)) if trim > 0 else (0.05, 0.1)
+    return [
+        asked._replace(name=f"trim {other:g}", bounds=replace(asked.bounds, trim=other))
+        for other in others
+        if other != trim
+    ]
+
+
+def _backgrounds(explanation: Explanation, asked: _Change) -> list[_Change]:
+    """Either half of the background, drawn at random, gives values and scales."""
+    order = explanation.problem.generator("stability background").permutation(len(asked.background))
+    middle = len(order) // 2
+    found = []
+    for name, half in (("one half", order[:middle]), ("the other half", order[middle:])):
+        if len(half) >= 2:
+            codes = asked.background[np.sort(half)]
+            schema = _rescaled(asked.schema, codes)
+            found.append(
+                asked._replace(name=f"background, {name}", schema=schema, background=codes)
+            )
+    return found
+
+
+def _rescaled(schema: Schema, codes: np.ndarray) -> Schema:
+    """The schema with the means and standard deviations of these rows."""
+
+    def scaled(feature: Feature, column: np.ndarray) -> Feature:
+        known = column[~np.isnan(column)]
+        spread = float(known.std(ddof=1)) if known.size > 1 else 0.0
+        if not feature.numeric or spread == 0.0:
+            return feature
+        return replace(feature, center=float(known.mean()), scale=spread)
+
+    return replace(schema, features=tuple(map(scaled, schema.features, codes.T)))
+
+
+def _weights(explanation: Explanation, asked: _Change) -> list[_Change]:
+    """Another weight of the feature, or one-hot group, that has the largest share."""
+    first = changes(explanation).index[0]
+    return [
+        asked._replace(
+            name=f"weight of {first} times {factor:g}",
+            schema=_reweighed(asked.schema, first, factor),
+        )
+        for factor in WEIGHT_FACTORS
+    ]
+
+
+def _reweighed(schema: Schema, name: Hashable, factor: float) -> Schema:
+    features = (
+        replace(feature, weight=factor * feature.weight)
+        if name in (feature.name, feature.group)
+        else feature
+        for feature in schema.features
+    )
+    return replace(schema, features=tuple(features))
+
+
+def _measured(explanation: Explanation, other: Explanation) -> _Run:
+    """Measure another answer to the question on the rows, scales and trim of this one."""
+    codes = explanation.problem.outputs.place(explanation.encoder.encode(other.counterfactual))
+    alike = replace(explanation, rows=Rows(codes, other.rows.outputs))
+    problem = explanation.problem
+    population = populate(problem, problem.factual)
+    across = output_directions(problem, problem.generator("stability output directions"))
+    outputs = output_comparison(problem, population, alike.rows.outputs, across)
+    certificate = other.certificate
+    return _Run(
+        inputs=_input_distance(alike, "stability directions"),
+        inputs_limit=certificate.inputs.at_most,
+        outputs=outputs.distance,
+        outputs_limit=certificate.outputs.at_most,
+        ok=other.ok,
+        shares=changes(alike)["share"],
+    )
+
+
+def _input_distance(explanation: Explanation, purpose: str) -> float:
+    problem = explanation.problem
+    directions = direction_blocks(problem.embedding.size, problem.generator(purpose))
+    population = populate(problem, problem.factual)
+    return input_comparison(problem, population, explanation.rows.codes, directions).distance
+
+
+def _spread(explanation: Explanation, runs: list[_Run]) -> pd.DataFrame:
+    """Given, lowest, highest and standard deviation of everything that was measured."""
+    values = {
+        "input distance": [run.inputs for run in runs],
+        "input distance, directions redrawn": [
+            runs[0].inputs,
+            *(
+                _input_distance(explanation, f"stability directions {draw}")
+                for draw in range(DIRECTION_DRAWS)
+            ),
+        ],
+        "input limit": [run.inputs_limit for run in runs],
+        "output distance": [run.outputs for run in runs],
+        "output limit": [run.outputs_limit for run in runs],
+    }
+    for name in runs[0].shares.index:
+        values[f"{SHARE}{name}"] = [float(run.shares[name]) for run in runs]
+    table = pd.DataFrame(
+        {
+            name: {
+                "given": found[0],
+                "lowest": min(found),
+                "highest": max(found),
+                "sd": float(np.std(found, ddof=1)),
+            }
+            for name, found in values.items()
+        }
+    ).T
+    return table.rename_axis("quantity")
+
+
+def _sensitivity(names: list[str], runs: list[_Run]) -> pd.DataFrame:
+    """One row per change of the question."""
+    given = runs[0].shares
+    entries = [
+        {
+            **{name: getattr(run, name) for name in _Run._fields if name != "shares"},
+            "largest": str(run.shares.idxmax()),
+            "share": float(run.shares.max()),
+            "shares_moved": 0.5 * float((run.shares.reindex(given.index) - given).abs().sum()),
+        }
+        for run in runs
+    ]
+    return pd.DataFrame(entries, index=pd.Index(names, name="change"))

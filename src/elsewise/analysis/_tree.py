@@ -1,0 +1,213 @@
+"""Sub-populations in words: a small tree on the factual rows, read back in the user's terms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import floor
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from elsewise.analysis._columns import MISSING, Column, one_line
+from elsewise.features import Kind
+
+__all__ = ["EVERYONE", "Leaf", "smallest_leaf", "sub_populations"]
+
+EVERYONE = "all rows"
+LEAST_ROWS = 5
+LEAST_SHARE = 0.05
+MOST_LEVELS = 50
+"""Categories of more levels than this are no help in words."""
+
+
+class Leaf(NamedTuple):
+    """One sub-population."""
+
+    rows: np.ndarray
+    """int (m,): its rows."""
+    who: str
+    """Its condition, true of its rows and of no others."""
+
+
+def smallest_leaf(rows: int) -> int:
+    """Return the smallest sub-population worth naming: 5 % of the rows, at least 5.
+
+    Examples
+    --------
+    >>> smallest_leaf(30), smallest_leaf(1000)
+    (5, 50)
+    """
+    return max(LEAST_ROWS, -(-rows // round(1 / LEAST_SHARE)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Values:
+    """The distinct factual values of a column; a condition is a mask over them."""
+
+    column: Column
+    known: np.ndarray
+    """ndarray (u,): the values that are not missing, in order."""
+    places: np.ndarray
+    """int (n,): each row's value; 0 is missing, k + 1 is ``known[k]``."""
+
+    @property
+    def some_missing(self) -> bool:
+        return bool((self.places == 0).any())
+
+
+class _Question(NamedTuple):
+    """What a split asks: whether a value's place is at most a threshold, or is this one."""
+
+    values: int
+    place: int | None
+
+
+def sub_populations(
+    columns: Sequence[Column], moves: np.ndarray, *, most: int, least_rows: int, least_gain: float
+) -> list[Leaf]:
+    """Return sub-populations of the rows that move alike within and differently between.
+
+    Parameters
+    ----------
+    columns
+        What the conditions may speak of; only their factual values are seen.
+    moves
+        ndarray (n, d): what should be alike.
+    most
+        At most this many sub-populations.
+    least_rows
+        None is smaller than this.
+    least_gain
+        Every split explains at least this share of the summed squared moves.
+    """
+    from sklearn.tree import DecisionTreeRegressor
+
+    total = float(np.mean(moves * moves))
+    asked = [_values(c) for c in columns if c.numeric or len(c.levels) <= MOST_LEVELS]
+    questions = [q for k, values in enumerate(asked) for q in _questions(k, values)]
+    if most < 2 or total == 0 or not questions:
+        return [Leaf(np.arange(len(moves)), EVERYONE)]
+    design = np.stack([_answers(asked[q.values], q) for q in questions], axis=1)
+    tree = DecisionTreeRegressor(
+        max_leaf_nodes=most,
+        min_samples_leaf=least_rows,
+        min_impurity_decrease=least_gain * total,
+        random_state=0,
+    ).fit(design, moves)
+    reached = tree.apply(design)
+    return [
+        Leaf(
+            np.flatnonzero(reached == node),
+            " and ".join(_words(asked[k], mask) for k, mask in masks.items()) or EVERYONE,
+        )
+        for node, masks in _leaves(tree.tree_, questions, asked)
+    ]
+
+
+def _values(column: Column) -> _Values:
+    here = ~np.isnan(column.before)
+    known, inverse = np.unique(column.before[here], return_inverse=True)
+    places = np.zeros(column.before.size, dtype=np.int64)
+    places[here] = inverse + 1
+    return _Values(column=column, known=known, places=places)
+
+
+def _questions(k: int, values: _Values) -> list[_Question]:
+    present = [int(place) for place in np.unique(values.places)]
+    if len(present) < 2:
+        return []
+    if values.column.ordered:
+        return [_Question(k, None)]
+    return [_Question(k, place) for place in present]
+
+
+def _answers(values: _Values, question: _Question) -> np.ndarray:
+    """What the tree sees (n,): places, which single precision holds exactly, or 0 and 1."""
+    places = values.places
+    return np.asarray(places if question.place is None else places == question.place, np.float32)
+
+
+def _leaves(
+    tree: Any, questions: Sequence[_Question], asked: Sequence[_Values]
+) -> Iterator[tuple[int, dict[int, np.ndarray]]]:
+    """Yield every leaf with, for each column asked about, the mask (u + 1,) of its values."""
+    pending: list[tuple[int, dict[int, np.ndarray]]] = [(0, {})]
+    while pending:
+        node, masks = pending.pop()
+        left, right = int(tree.children_left[node]), int(tree.children_right[node])
+        if left == right:
+            yield node, masks
+            continue
+        k, place = questions[int(tree.feature[node])]
+        every = np.arange(asked[k].known.size + 1)
+        low = every <= tree.threshold[node] if place is None else every != place
+        before = masks.get(k, np.ones(every.size, dtype=bool))
+        pending.append((right, masks | {k: before & ~low}))
+        pending.append((left, masks | {k: before & low}))
+
+
+def _words(values: _Values, mask: np.ndarray) -> str:
+    """Say which values of a column a mask keeps."""
+    name, known = one_line(values.column.name), mask[1:]
+    if not values.column.ordered:
+        return _level_words(values, mask)
+    if not known.any():
+        return f"{name} is {MISSING}"
+    if known.all():
+        return f"{name} is known"
+    words = _number_words if values.column.numeric else _order_words
+    said = words(values, np.flatnonzero(known))
+    return f"({said} or {MISSING})" if mask[0] and values.some_missing else said
+
+
+def _number_words(values: _Values, kept: np.ndarray) -> str:
+    name, known = one_line(values.column.name), values.known
+    first, last = int(kept[0]), int(kept[-1])
+    whole = values.column.kind == Kind.INTEGER
+    if first == last and whole:
+        return f"{name} is {known[first]:,.0f}"
+    lower = "" if first == 0 else _cut(known[first - 1], known[first], whole)
+    upper = "" if last == known.size - 1 else _cut(known[last], known[last + 1], whole)
+    if lower and upper:
+        return f"{lower} < {name} <= {upper}"
+    return f"{name} <= {upper}" if upper else f"{name} > {lower}"
+
+
+def _cut(below: float, above: float, whole: bool) -> str:
+    """Return the shortest number c with below <= c < above, so that "<= c" parts the two.
+
+    Examples
+    --------
+    >>> _cut(31.0, 32.0, True), _cut(0.1234, 0.1432, False), _cut(1480.0, 1523.0, True)
+    ('31', '0.13', '1,500')
+    """
+    middle = below + (above - below) / 2
+    middle = floor(middle) if whole else middle
+    rounded = ((float(f"{middle:.{digits}g}"), digits) for digits in range(1, 18))
+    # Two neighbouring doubles have no number between them: then it is the lower one.
+    cut, digits = next((pair for pair in rounded if below <= pair[0] < above), (below, 17))
+    return f"{cut:,.0f}" if cut == round(cut) and abs(cut) < 1e15 else f"{cut:.{digits}g}"
+
+
+def _order_words(values: _Values, kept: np.ndarray) -> str:
+    name, last = one_line(values.column.name), values.known.size - 1
+    low, high = (one_line(values.column.level(values.known[k])) for k in (kept[0], kept[-1]))
+    if kept[0] == kept[-1]:
+        return f"{name} is {low}"
+    if kept[0] == 0:
+        return f"{name} is at most {high}"
+    return f"{name} is at least {low}" if kept[-1] == last else f"{name} is {low} to {high}"
+
+
+def _level_words(values: _Values, mask: np.ndarray) -> str:
+    codes = np.concatenate([[np.nan], values.known])
+    present = np.unique(values.places)
+    kept, dropped = (
+        [one_line(values.column.level(code)) for code in codes[present[side]]]
+        for side in (mask[present], ~mask[present])
+    )
+    name = one_line(values.column.name)
+    if len(kept) == 1 or len(kept) <= len(dropped):
+        return f"{name} is {' or '.join(kept)}"
+    return f"{name} is not {' or '.join(dropped)}"

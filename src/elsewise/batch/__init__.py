@@ -1,0 +1,9 @@
+"""Many explanations at once, in processes or on a cluster, and rows held by Dask."""
+
+from __future__ import annotations
+
+from elsewise.batch._many import explain_groups, explain_many, explain_sweep
+from elsewise.batch._results import Explanations
+from elsewise.batch._task import Failure, Task
+
+__all__ = ["Explanations", "Failure", "Task", "explain_groups", "explain_many", "explain_sweep"]

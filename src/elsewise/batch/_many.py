@@ -1,0 +1,256 @@
+"""Many explanations at once: groups of a population, and sweeps over what may be chosen.
+
+Every explanation is a `Task`, and a task holds all of its randomness: alone, after others or in
+another process, it gives the same result. A task that fails is a row of the table.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from elsewise.batch._results import Explanations, title
+from elsewise.batch._run import run_tasks
+from elsewise.batch._task import Failure, Task
+from elsewise.errors import InvalidInput
+from elsewise.features import Schema
+from elsewise.request import Bounds, check_seed
+from elsewise.settings import Settings
+from elsewise.targets import Share, Target
+
+__all__ = ["Explanations", "Failure", "Task", "explain_groups", "explain_many", "explain_sweep"]
+
+MISSING = "(missing)"
+"""Name of the group of rows whose value of ``by`` is missing."""
+
+
+def explain_groups(
+    model: Any,
+    frame: pd.DataFrame,
+    *,
+    by: Hashable | Sequence[Hashable] | pd.Series[Any],
+    target: Target | Share,
+    background: pd.DataFrame | None = None,
+    schema: Schema | None = None,
+    bounds: Bounds | None = None,
+    certify: str = "auto",
+    population: str = "sample",
+    seed: int = 0,
+    settings: Settings | None = None,
+    jobs: int | None = None,
+    progress: bool | None = None,
+) -> Explanations:
+    """Explain every group of a population, with one background and one schema for all.
+
+    A group is explained as `elsewise.explain` explains its rows alone, with a seed made from
+    ``seed`` and the group's name (column ``seed`` of the table): which other groups there are, and
+    how many jobs, changes nothing. Each certificate holds at its own level. For k groups at 95 %
+    all together, ask for ``Bounds(confidence=1 - 0.05 / k)``.
+
+    Parameters
+    ----------
+    model
+        As for `elsewise.explain`. With several jobs it is pickled.
+    frame
+        DataFrame: the whole population.
+    by
+        A column of the frame, or several: the model may read them, and they are frozen, because
+        a row that moves there is in another group. Or a Series with the frame's index, which is
+        no part of the rows. Rows for which it is missing are a group of their own, "(missing)".
+    target
+        What the outputs of each group should look like.
+    background
+        DataFrame that gives scales and observed ranges; the whole ``frame`` by default.
+    schema
+        What may change and how; inferred from the whole frame and background by default.
+    bounds, certify, population, settings
+        As for `elsewise.explain`, for each group.
+    seed
+        The one source of randomness.
+    jobs
+        Processes to use, -1 for one per core; by default what ``joblib.parallel_config`` says,
+        which can also name a cluster, else one.
+    progress
+        Show a progress bar; by default only on a terminal.
+
+    Examples
+    --------
+    >>> import elsewise as ew
+    >>> rng = np.random.default_rng(0)
+    >>> people = pd.DataFrame({"income": rng.normal(size=90), "home": ["own", "rent", "rent"] * 30})
+    >>> groups = ew.explain_groups(
+    ...     lambda rows: rows["income"] + (rows["home"] == "own"),
+    ...     people,
+    ...     by="home",
+    ...     target=ew.targets.shift(0.5),
+    ...     bounds=ew.Bounds(outputs=0.2),
+    ...     settings=ew.Settings(iterations=5, draws=99),
+    ... )
+    >>> groups.table[["rows", "status", "ok"]]
+          rows     status    ok
+    home
+    own     30  certified  True
+    rent    60  certified  True
+    """
+    check_seed(seed)
+    schema = Schema.infer(frame, background) if schema is None else schema
+    columns = _columns(frame, by)
+    parts = tuple(columns or [getattr(by, "name", None) or "group"])
+    shared: dict[str, Any] = {
+        "model": model,
+        "target": target,
+        "schema": schema.freeze(*columns),
+        "background": frame if background is None else background,
+        "bounds": bounds,
+        "certify": certify,
+        "population": population,
+        "settings": settings,
+    }
+    tasks = [
+        Task(name=name, rows=rows, seed=_derived(seed, title(parts, name)), **shared)
+        for name, rows in _groups(frame, columns or by, len(parts))
+    ]
+    return run_tasks(tasks, parts, jobs, progress)
+
+
+def explain_sweep(
+    task: Task, *, jobs: int | None = None, progress: bool | None = None, **choices: Any
+) -> Explanations:
+    """Explain one task with every combination of some of its fields.
+
+    Parameters
+    ----------
+    task
+        What stays the same; its name does not matter.
+    jobs, progress
+        As for `explain_groups`.
+    **choices
+        Values of fields of `Task`, such as ``bounds``, ``target``, ``seed``, ``model``: a mapping
+        from label to value, or a sequence, in which numbers and texts are their own labels, targets
+        have their names, and anything else is numbered.
+
+    Examples
+    --------
+    >>> import elsewise as ew
+    >>> rows = pd.DataFrame({"x": np.random.default_rng(0).normal(size=60)})
+    >>> task = ew.Task(name="", model=lambda rows: rows["x"], rows=rows,
+    ...                target=ew.targets.shift(0.5), settings=ew.Settings(iterations=5, draws=99))
+    >>> limits = {"near": ew.Bounds(outputs=0.2), "far": ew.Bounds(outputs=0.4)}
+    >>> ew.explain_sweep(task, bounds=limits, seed=range(2)).table["ok"]
+    limits  seed
+    near    0       True
+            1       True
+    far     0       True
+            1       True
+    Name: ok, dtype: bool
+    """
+    known = [field.name for field in fields(Task) if field.name != "name"]
+    unknown = [name for name in choices if name not in known]
+    if unknown or not choices:
+        raise InvalidInput(
+            "choices",
+            expected=f"fields of Task ({', '.join(known)})",
+            received=repr(unknown[0]) if unknown else "none",
+            fix="for example bounds={'near': Bounds(outputs=0.1), 'far': Bounds(outputs=0.2)}",
+        )
+    tasks = []
+    for chosen in itertools.product(*(_labelled(values) for values in choices.values())):
+        labels = tuple(label for label, _ in chosen)
+        changes = dict(zip(choices, (value for _, value in chosen), strict=True))
+        tasks.append(replace(task, name=labels if len(labels) > 1 else labels[0], **changes))
+    return run_tasks(tasks, tuple(choices), jobs, progress)
+
+
+def explain_many(
+    tasks: Iterable[Task], *, jobs: int | None = None, progress: bool | None = None
+) -> Explanations:
+    """Make explanations, in parallel if asked for; what fails is reported, not raised.
+
+    Parameters
+    ----------
+    tasks
+        What to explain, each under a name of its own.
+    jobs, progress
+        As for `explain_groups`.
+
+    Examples
+    --------
+    >>> import elsewise as ew
+    >>> rows = pd.DataFrame({"x": np.random.default_rng(0).normal(size=60)})
+    >>> found = ew.explain_many(
+    ...     ew.Task(name=name, model=lambda rows: rows["x"], rows=some,
+    ...             target=ew.targets.shift(0.5), settings=ew.Settings(iterations=5, draws=99))
+    ...     for name, some in {"all": rows, "one": rows[:1]}.items()
+    ... )
+    >>> found
+    <Explanations: 2 tasks, 1 as asked for, 1 failed>
+    >>> found.failures["one"].error
+    'InvalidInput: rows: expected at least 2 rows, received 1. Fix: ...'
+    """
+    return run_tasks(list(tasks), ("name",), jobs, progress)
+
+
+def _columns(frame: pd.DataFrame, by: Any) -> list[Hashable]:
+    """The columns of the frame that ``by`` names; none for a Series."""
+    fix = "name a column, a list of columns, or pass a Series with the frame's index"
+    if isinstance(by, pd.Series):
+        if not by.index.equals(frame.index):
+            raise InvalidInput(
+                "by",
+                expected="a Series with the frame's index",
+                received=f"one of {len(by)} values with another index",
+                fix="pass by.reindex(frame.index) or by.set_axis(frame.index)",
+            )
+        return []
+    named = by in frame.columns if isinstance(by, Hashable) else False
+    columns = [by] if named or not isinstance(by, Iterable) or isinstance(by, str) else list(by)
+    unknown = [name for name in columns if name not in frame.columns]
+    if unknown or not columns:
+        received = f"{unknown[0]!r}" if unknown else "no column"
+        raise InvalidInput("by", expected="columns of the frame", received=received, fix=fix)
+    return columns
+
+
+def _groups(frame: pd.DataFrame, by: Any, count: int) -> Iterator[tuple[Hashable, pd.DataFrame]]:
+    """Names and rows of the groups, in the order of their values."""
+    for key, rows in frame.groupby(by, sort=True, observed=True, dropna=False):
+        values = key if isinstance(by, list) else (key,)
+        plain = tuple(_plain(value) for value in values)
+        yield plain if count > 1 else plain[0], rows
+
+
+def _plain(value: Any) -> Hashable:
+    """A value as Python writes it, and one name for everything missing."""
+    if pd.api.types.is_scalar(value) and pd.isna(value):
+        return MISSING
+    return value.item() if isinstance(value, np.generic) else value  # type: ignore[no-any-return]
+
+
+def _derived(seed: int, name: str) -> int:
+    """The seed of a group: its own, whichever other groups there are."""
+    return int(np.random.SeedSequence([seed, *name.encode()]).generate_state(1)[0])
+
+
+def _labelled(values: Any) -> list[tuple[Hashable, Any]]:
+    """Labels and values of one choice."""
+    if isinstance(values, Mapping):
+        return list(values.items())
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise InvalidInput(
+            "choices",
+            expected="a mapping from label to value, or a sequence of values",
+            received=type(values).__name__,
+            fix="put a single value into a list",
+        )
+    return [(_label(value, place), value) for place, value in enumerate(values)]
+
+
+def _label(value: Any, place: int) -> Hashable:
+    if isinstance(value, int | float | str | np.number):
+        return value
+    return str(value.name) if isinstance(value, Target | Share) else place

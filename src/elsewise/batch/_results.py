@@ -1,0 +1,151 @@
+"""Many answers: by name, in one table, on one page."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from elsewise._arrays import to_numpy
+from elsewise.batch._pickling import rebind_model
+from elsewise.batch._task import Failure, Task
+from elsewise.explanation import Explanation
+from elsewise.metrics import changed_cells
+
+__all__ = ["Explanations", "title"]
+
+
+def title(parts: tuple[Hashable, ...], name: Hashable) -> str:
+    """Return a name as text.
+
+    Examples
+    --------
+    >>> title(("region", "year"), ("north", 2024)), title(("name",), "north")
+    ('region=north, year=2024', 'north')
+    """
+    if parts == ("name",):
+        return str(name)
+    values = name if isinstance(name, tuple) and len(parts) > 1 else (name,)
+    return ", ".join(f"{part}={value}" for part, value in zip(parts, values, strict=True))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Explanations(Mapping[Hashable, Explanation]):
+    """Explanations by name, the failures beside them, and one table of all."""
+
+    tasks: tuple[Task, ...]
+    """What was asked, in order."""
+    arrived: tuple[Explanation | Failure, ...]
+    """What came of each, as it came: what another process found has no model yet."""
+    parts: tuple[Hashable, ...]
+    """What the parts of a name are called: the names of the table's index."""
+    _complete: dict[Hashable, Explanation] = field(default_factory=dict, init=False)
+    """Those that were looked at, with their model: binding it to every group's columns takes time
+    that nobody has while workers wait."""
+
+    def __getitem__(self, name: Hashable) -> Explanation:
+        if name not in self._complete:
+            task, answer = {task.name: (task, answer) for task, answer in self._pairs()}[name]
+            if isinstance(answer, Failure):
+                raise KeyError(f"{name!r} failed: {answer.error}")
+            bound = answer.model is not None
+            self._complete[name] = answer if bound else rebind_model(answer, task.model)
+        return self._complete[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in set(self)
+
+    def __iter__(self) -> Iterator[Hashable]:
+        return (task.name for task, answer in self._pairs() if isinstance(answer, Explanation))
+
+    def __len__(self) -> int:
+        return sum(isinstance(answer, Explanation) for answer in self.arrived)
+
+    @property
+    def answers(self) -> tuple[Explanation | Failure, ...]:
+        """What came of each task, in order."""
+        return tuple(
+            self[task.name] if isinstance(answer, Explanation) else answer
+            for task, answer in self._pairs()
+        )
+
+    @property
+    def failures(self) -> dict[Hashable, Failure]:
+        """The failures by name."""
+        return {task.name: answer for task, answer in self._pairs() if isinstance(answer, Failure)}
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """One row per task: its size, seed, status and distances, or its error.
+
+        ``inputs`` and ``outputs`` are estimated distances; ``inputs_limit`` and ``outputs_limit``
+        their upper limits, at the level of that certificate (the distances themselves where the
+        rows are all of the population); ``mean_before`` and ``mean_after`` the mean of the first
+        output; ``rows_changed`` a share.
+        """
+        names: list[Any] = [task.name for task in self.tasks]
+        index: pd.Index[Any]
+        if len(self.parts) > 1:
+            index = pd.MultiIndex.from_tuples(names, names=list(self.parts))
+        else:
+            index = pd.Index(names, name=self.parts[0], tupleize_cols=False)
+        lines = [
+            {"rows": len(task.rows), "seed": task.seed} | _findings(answer)
+            for task, answer in self._pairs()
+        ]
+        return pd.DataFrame(lines, index=index, columns=list(COLUMNS))
+
+    def report(self, path: str | Path, **options: Any) -> Path:
+        """Write one page that compares them; options as in `elsewise.report.render_comparison`."""
+        from elsewise import report as reports
+
+        titled = {title(self.parts, name): explanation for name, explanation in self.items()}
+        return reports.write_text(reports.render_comparison(titled, **options), path)
+
+    def _pairs(self) -> Iterator[tuple[Task, Explanation | Failure]]:
+        return zip(self.tasks, self.arrived, strict=True)
+
+    def __repr__(self) -> str:
+        fine = sum(isinstance(answer, Explanation) and answer.ok for answer in self.arrived)
+        counts = f"{len(self.tasks)} tasks, {fine} as asked for, {len(self.failures)} failed"
+        return f"<Explanations: {counts}>"
+
+
+COLUMNS = (
+    "rows",
+    "seed",
+    "status",
+    "ok",
+    "certificate",
+    "inputs",
+    "inputs_limit",
+    "outputs",
+    "outputs_limit",
+    "mean_before",
+    "mean_after",
+    "rows_changed",
+    "error",
+)
+
+
+def _findings(answer: Explanation | Failure) -> dict[str, Any]:
+    if isinstance(answer, Failure):
+        return {"status": "failed", "ok": False, "certificate": "none", "error": answer.error}
+    certificate = answer.certificate
+    changed = changed_cells(to_numpy(answer.problem.factual), to_numpy(answer.rows.codes))
+    return {
+        "status": answer.status.outcome.name.lower().replace("_", " "),
+        "ok": answer.ok,
+        "certificate": certificate.kind.value,
+        "inputs": certificate.inputs.estimate,
+        "inputs_limit": certificate.inputs.at_most,
+        "outputs": certificate.outputs.estimate,
+        "outputs_limit": certificate.outputs.at_most,
+        "mean_before": float(answer.factual_outputs[:, 0].mean()),
+        "mean_after": float(answer.outputs[:, 0].mean()),
+        "rows_changed": float(changed.any(axis=1).mean()),
+        "error": "",
+    }

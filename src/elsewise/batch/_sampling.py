@@ -1,0 +1,94 @@
+"""Rows of a Dask DataFrame by position, and the few that show what its columns hold."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from pandas.api import types
+
+from elsewise.errors import InvalidInput, MissingExtra
+
+if TYPE_CHECKING:
+    import dask.dataframe as dd
+
+__all__ = ["checked_dask", "extreme_rows", "partition_lengths", "random_order", "take_rows"]
+
+LEVELS = 51
+"""Text with more than 50 values is never moved, so no more values need to be shown."""
+
+
+def checked_dask(frame: Any) -> Any:
+    """Refuse what is not a Dask DataFrame with known categories; returns dask."""
+    try:
+        import dask
+        import dask.dataframe as dd
+    except ImportError as error:
+        raise MissingExtra("dask", "dask") from error
+    if not isinstance(frame, dd.DataFrame):
+        raise InvalidInput(
+            "frame",
+            expected="a Dask DataFrame",
+            received=f"{type(frame).__module__}.{type(frame).__name__}",
+            fix="use elsewise.explain for pandas, or dask.dataframe.from_pandas(frame)",
+        )
+    for name in frame.columns:
+        column = frame[name]
+        if isinstance(column.dtype, pd.CategoricalDtype) and not column.cat.known:
+            raise InvalidInput(
+                f"column {name!r}",
+                expected="categories that are the same in all partitions",
+                received="categories that Dask does not know yet",
+                fix=f"frame.categorize(columns=[{name!r}]), or convert the column to text",
+            )
+    return dask
+
+
+def random_order(total: int, rows: int, seed: int, purpose: str) -> np.ndarray:
+    """Distinct positions below ``total``, in random order; all of them where rows ask for more."""
+    rng = np.random.default_rng([seed, *purpose.encode()])
+    return np.asarray(rng.choice(total, size=min(rows, total), replace=False))
+
+
+def partition_lengths(frame: dd.DataFrame) -> list[int]:
+    """Number of rows of each partition."""
+    import dask
+
+    parts = frame.index.to_delayed()
+    return list(dask.compute(*(dask.delayed(len)(part) for part in parts)))
+
+
+def take_rows(frame: dd.DataFrame, lengths: list[int], positions: np.ndarray) -> pd.DataFrame:
+    """The rows at these positions; from a partition only they travel."""
+    import dask
+
+    positions = np.sort(positions)
+    ends = np.cumsum(lengths)
+    owners = np.searchsorted(ends, positions, side="right")
+    parts = frame.to_delayed()
+    picked = [
+        dask.delayed(_rows_at)(parts[k], positions[owners == k] - (ends[k] - lengths[k]))
+        for k in np.unique(owners)
+    ]
+    rows: pd.DataFrame = pd.concat(dask.compute(*picked))
+    return rows.set_axis(pd.Index(positions, name="position"))
+
+
+def _rows_at(rows: pd.DataFrame, places: np.ndarray) -> pd.DataFrame:
+    return rows.iloc[places]
+
+
+def extreme_rows(rows: pd.DataFrame) -> pd.DataFrame:
+    """The few rows that show every column's range, its fractions and its levels."""
+    places = {0, 1}
+    for j in range(rows.shape[1]):
+        column = rows.iloc[:, j].reset_index(drop=True)
+        values = column.dropna()
+        if types.is_numeric_dtype(column) and not types.is_bool_dtype(column) and len(values):
+            fractions = values[values % 1 != 0]
+            ends = int(values.argmin()), int(values.argmax())
+            places |= {*values.index[[*ends]], *fractions.index[:1]}
+        else:
+            places |= {*values.drop_duplicates().index[:LEVELS]}
+    return rows.iloc[sorted(place for place in places if place < len(rows))]

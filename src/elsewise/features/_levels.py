@@ -1,0 +1,158 @@
+"""The values behind the codes of one category or fixed column."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from typing import Any, NoReturn
+
+import numpy as np
+import pandas as pd
+
+from elsewise.errors import InvalidInput
+from elsewise.features import _json
+from elsewise.features._feature import Feature
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Table:
+    """Distinct values in the dtype of their column; a code is an index into them.
+
+    Examples
+    --------
+    >>> table = Table.of_values(pd.Series(["b", None, "a"], dtype=object, name="x"))
+    >>> table.find(pd.Series(["a", None], name="x"))
+    array([ 1., nan])
+    """
+
+    values: Any
+    """ExtensionArray (m,), or NumPy array (m,) for NumPy dtypes, without missing values."""
+    missing: Any
+    """What a missing cell of a NumPy object or float column is: None, NaN..."""
+    fixed: bool
+    """Whether unknown values can be added (fixed columns), or are refused for good."""
+
+    @classmethod
+    def of_values(cls, column: pd.Series[Any]) -> Table:
+        """Return the table of all values of ``column``, in order of appearance.
+
+        Examples
+        --------
+        >>> Table.of_values(pd.Series([2**60, 5, 2**60])).values.tolist()
+        [1152921504606846976, 5]
+        """
+        return cls(
+            values=_plain(column.dropna().drop_duplicates()),
+            missing=_first_missing(column),
+            fixed=True,
+        )
+
+    @classmethod
+    def of_levels(cls, feature: Feature, column: pd.Series[Any]) -> Table:
+        """Return the table of a category's levels, in the dtype of ``column``."""
+        try:
+            values = _as_dtype(feature.levels, column.dtype)
+            same = values.tolist() == list(feature.levels)
+        except (TypeError, ValueError):
+            same = False
+        if not same:
+            raise InvalidInput(
+                f"column {feature.name!r}",
+                expected="a dtype that holds every level of the schema",
+                received=f"dtype {column.dtype}",
+                fix="convert it: frame[name].astype(pandas.CategoricalDtype(levels))",
+            )
+        return cls(values=_plain(values), missing=_first_missing(column), fixed=False)
+
+    def find(self, column: pd.Series[Any]) -> np.ndarray:
+        """Return the codes, float64 (n,), of ``column``; refuse unknown values."""
+        lookup = pd.Index(np.asarray(self.values, dtype=object), dtype=object)
+        if isinstance(column.dtype, pd.CategoricalDtype):
+            known = lookup.get_indexer(pd.Index(column.cat.categories, dtype=object))
+            places = np.append(known, -1)[column.cat.codes]
+        else:
+            places = lookup.get_indexer(pd.Index(column, dtype=object))
+        missing = column.isna().to_numpy(dtype=bool)
+        unknown = (places < 0) & ~missing
+        if unknown.any():
+            self._refuse(column, column[unknown].iloc[0])
+        if missing.any() and not self._holds_missing():
+            self._refuse(column, "a missing value")
+        return np.where(missing, np.nan, places)
+
+    def take(self, codes: np.ndarray) -> Any:
+        """Return the values of ``codes``, float64 (n,), in the column's dtype."""
+        places = np.where(np.isnan(codes), -1.0, codes).astype(np.intp)
+        if not isinstance(self.values, np.ndarray):
+            return self.values.take(places, allow_fill=True)
+        if not self._holds_missing():
+            return self.values[places]
+        padded = np.empty(len(self.values) + 1, dtype=self.values.dtype)
+        padded[:-1], padded[-1] = self.values, self.missing
+        # A Series, so that pandas does not read an object column of text as another dtype.
+        return pd.Series(padded[places], dtype=padded.dtype, copy=False)
+
+    def extend(self, column: pd.Series[Any]) -> Table:
+        """Return the table with the unknown values of ``column`` added at its end."""
+        known = pd.Series(self.values, dtype=self.values.dtype)
+        return replace(self, values=Table.of_values(pd.concat([known, column])).values)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the table as JSON-able values."""
+        return {
+            "values": [_json.pack(value) for value in self.values.tolist()],
+            "dtype": _json.pack_dtype(self.values.dtype),
+            "missing": str(self.missing),
+            "fixed": self.fixed,
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Table:
+        """Return the table that :meth:`to_dict` described."""
+        values = pd.Series([_json.unpack(value) for value in data["values"]], dtype=object)
+        return cls(
+            values=_plain(values.astype(_json.unpack_dtype(data["dtype"]))),
+            missing=_MISSING[data["missing"]],
+            fixed=data["fixed"],
+        )
+
+    def _holds_missing(self) -> bool:
+        return not isinstance(self.values, np.ndarray) or self.values.dtype.kind in "Ofc"
+
+    def _refuse(self, column: pd.Series[Any], value: Any) -> NoReturn:
+        if self.fixed:
+            fix = "encode it with Encoder.extend(frame), or with Schema.encoder(frame)"
+        else:
+            near = get_close_matches(str(value), [str(level) for level in self.values], 1, 0.0)
+            fix = f"the nearest level is {near[0]!r}; or infer the schema with this value in it"
+        raise InvalidInput(
+            f"column {column.name!r}",
+            expected="values this encoder knows",
+            received=repr(value),
+            fix=fix,
+        )
+
+
+_MISSING = {"None": None, "nan": np.nan, "<NA>": pd.NA, "NaT": pd.NaT}
+
+
+def _plain(column: pd.Series[Any]) -> Any:
+    """Return the values of ``column``: NumPy for NumPy dtypes, dates apart."""
+    plain = isinstance(column.dtype, np.dtype) and column.dtype.kind not in "mM"
+    return column.to_numpy() if plain else column.array
+
+
+def _as_dtype(levels: tuple[Any, ...], dtype: Any) -> pd.Series[Any]:
+    """Return ``levels`` as a column of ``dtype``; those a category dtype lacks are missing."""
+    values = pd.Series(list(levels), dtype=object)
+    if not isinstance(dtype, pd.CategoricalDtype):
+        return values.astype(dtype)
+    places = pd.Index(dtype.categories, dtype=object).get_indexer(pd.Index(values))
+    return pd.Series(pd.Categorical.from_codes(places, dtype=dtype))
+
+
+def _first_missing(column: pd.Series[Any]) -> Any:
+    """Return the first missing cell as it is written, NaN where there is none."""
+    missing = column[column.isna()]
+    return missing.iloc[0] if len(missing) else np.nan

@@ -1,0 +1,273 @@
+"""Both sides of the question: how far inputs moved, and how far outputs are from the target.
+
+Inputs: the moved rows against the factual rows, sliced, paired row by row (the paper's Q_x).
+Outputs: the model's outputs against the target (Q_y); paired where the target follows each row's
+own output, independent where it is a sample, known where it is a distribution. The distance, its
+upper limit and the transport plan of a side come from the same sorts. Directions are measured a
+few at a time, in threads, and only small results are kept: distances, one number per row, and
+the plans as tables of about sqrt(n) knots.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from elsewise._arrays import Array, asarray_like, namespace
+from elsewise._resources import parallel
+from elsewise.confidence import Comparison, Method, UpperLimit, influence, known_limit, normal_limit
+from elsewise.request import Population, Problem
+from elsewise.targets import Constant, Derived, DistributionTarget, Sample
+from elsewise.transport import (
+    MonotoneMaps,
+    Reference,
+    direction_blocks,
+    direction_parts,
+    entropic_plans,
+    fit_monotone_maps,
+    join_maps,
+    project,
+    reference,
+    segments,
+    sliced_squared_distance,
+    sorted_squared_distances,
+)
+
+__all__ = [
+    "Recording",
+    "SideMeasure",
+    "input_comparison",
+    "input_distance",
+    "measure_inputs",
+    "measure_outputs",
+    "output_comparison",
+    "output_directions",
+    "target_partners",
+    "target_reference",
+]
+
+
+class SideMeasure(NamedTuple):
+    """One side of an iterate."""
+
+    distance: float
+    """Trimmed, root scale."""
+    limit: UpperLimit | None
+    """Its upper limit; None where the side has no bound, so that no limit is needed."""
+    plan: MonotoneMaps | None
+    """Where the plan leads, as maps; None where rows know what they want."""
+
+
+class Recording(NamedTuple):
+    """How plans are recorded."""
+
+    smoothing: float
+    """Window of the maps in units of sqrt(n) ranks."""
+    entropy: float | None
+    """Epsilon of entropic plans, in units of the variance of the side they lead to."""
+
+
+class _Part(NamedTuple):
+    """What some of the directions say."""
+
+    directions: int
+    squares: Array
+    """Sum of the squared distances: a number, left on its device until it is needed."""
+    influence: Array
+    """Array (n,): mean influence of each row on the squared distance; 0 if no limit is needed."""
+    plan: MonotoneMaps
+
+
+def measure_inputs(
+    problem: Problem,
+    population: Population,
+    embedded: Array,
+    directions: Array,
+    recording: Recording,
+) -> SideMeasure:
+    """Compare moved rows (n, d) with the factual ones, on these directions (d, N)."""
+    bounds = problem.bounds
+    exact = bounds.method == Method.EXACT
+    limited = bounds.inputs is not None and not exact
+
+    def look(theta: Array) -> _Part:
+        moving, fixed = project(embedded, theta), project(population.embedded, theta)
+        xp = namespace(moving)
+        count = int(theta.shape[-1])
+        rows: Array = 0.0
+        if limited:
+            comparison = Comparison.paired(moving, fixed, bounds.trim)
+            assert comparison.fixed is not None  # a sample, paired
+            distance, (rows,) = influence(comparison)
+            squares = count * distance**2
+            moving, fixed = comparison.moving.sorted, comparison.fixed.sorted
+        else:
+            moving = xp.sort(moving, axis=-1, stable=False)
+            fixed = xp.sort(fixed, axis=-1, stable=False)
+            side = reference(fixed, moving.shape[-1], bounds.trim)
+            squares = xp.sum(sorted_squared_distances(moving, side))
+        return _Part(count, squares, rows, _recorded(moving, fixed, recording, embedded))
+
+    parts = list(parallel(look, direction_parts(directions, embedded.shape[0])))
+    total = sum(part.directions for part in parts)
+    distance = math.sqrt(sum(float(part.squares) for part in parts) / total)
+    limit: UpperLimit | None = None
+    if limited:
+        rows: Array = 0.0
+        for part in parts:
+            rows = rows + part.influence * (part.directions / total)
+        limit = normal_limit(distance, (rows,))
+    elif exact:
+        limit = known_limit(distance)
+    return SideMeasure(distance, limit, join_maps([part.plan for part in parts]))
+
+
+def measure_outputs(
+    problem: Problem,
+    compared: Comparison,
+    partners: Array | None,
+    recording: Recording,
+) -> SideMeasure:
+    """Read a comparison of outputs with the target; partners (M, n) are what each rank wants."""
+    bounds = problem.bounds
+    limit: UpperLimit | None = None
+    if bounds.method == Method.EXACT:
+        distance = compared.distance
+        limit = known_limit(distance)
+    elif bounds.outputs is not None:
+        distance, rows = influence(compared)
+        limit = normal_limit(distance, rows)
+    else:
+        distance = compared.distance
+    if partners is None:
+        return SideMeasure(distance, limit, None)
+    fixed = partners
+    if recording.entropy is not None and compared.fixed is not None:
+        fixed = compared.fixed.sorted
+    plan = _recorded(compared.moving.sorted, fixed, recording, partners)
+    return SideMeasure(distance, limit, plan)
+
+
+def target_partners(problem: Problem, population: Population, across: Array) -> Array | None:
+    """Target quantiles (M, n) by rank; None where rows know what they want."""
+    target = problem.target
+    if isinstance(target, Derived | Constant):
+        return None
+    xp = namespace(population.outputs)
+    size = population.outputs.shape[0]
+    if isinstance(target, Sample):
+        values = asarray_like(target.values, population.outputs)
+        return reference(xp.sort(project(values, across), axis=-1, stable=False), size).partners
+    return target_reference(target, size, 0.0, population.outputs, across).partners
+
+
+def _recorded(
+    moving_sorted: Array, fixed_sorted: Array, recording: Recording, like: Array
+) -> MonotoneMaps:
+    """The plan between sorted samples, as maps in the precision of ``like``."""
+    partners = fixed_sorted
+    if recording.entropy is not None:
+        partners = _mean_partners(moving_sorted, fixed_sorted, recording.entropy)
+    maps = fit_monotone_maps(moving_sorted, partners, recording.smoothing)
+    return MonotoneMaps(
+        knots=asarray_like(maps.knots, like), displacements=asarray_like(maps.displacements, like)
+    )
+
+
+def _mean_partners(moving_sorted: Array, fixed_sorted: Array, entropy: float) -> Array:
+    """Mean partners (N, n) in entropic plans; to a side of one value every plan is the same."""
+    xp = namespace(moving_sorted)
+    variances = xp.var(fixed_sorted, axis=-1)
+    epsilon = entropy * xp.where(variances > 0, variances, xp.ones_like(variances))
+    return entropic_plans(moving_sorted, fixed_sorted, epsilon).targets
+
+
+def output_directions(problem: Problem, rng: np.random.Generator) -> np.ndarray:
+    """Directions (K, M) on which outputs are compared; [[1]] for one output column."""
+    columns = problem.outputs.columns
+    return np.ones((1, 1)) if columns == 1 else direction_blocks(columns, rng)
+
+
+def input_comparison(
+    problem: Problem, population: Population, codes: Array, directions: Array
+) -> Comparison:
+    """Moved rows against factual rows, on these directions (d, N)."""
+    theta = asarray_like(directions, population.embedded)
+    return Comparison.paired(
+        project(problem.embedding.embed(codes), theta),
+        project(population.embedded, theta),
+        trim=problem.bounds.trim,
+    )
+
+
+def input_distance(
+    problem: Problem, population: Population, codes: Array, directions: Array
+) -> float:
+    """The trimmed distance of `input_comparison`, from sorts alone."""
+    theta = asarray_like(directions, population.embedded)
+    moved = problem.embedding.embed(codes)
+    squared = sliced_squared_distance(moved, population.embedded, theta, problem.bounds.trim)
+    return math.sqrt(squared)
+
+
+def output_comparison(
+    problem: Problem, population: Population, outputs: Array, directions: Array
+) -> Comparison:
+    """Outputs of the moved rows against the target, on these directions (K, M)."""
+    theta = asarray_like(directions, outputs)
+    trim = problem.bounds.trim
+    moving = project(outputs, theta)
+    target = problem.target
+    if isinstance(target, Sample):
+        values = asarray_like(target.values, outputs)
+        return Comparison.independent(moving, project(values, theta), trim=trim)
+    if isinstance(target, Derived):
+        return Comparison.paired(moving, project(population.wanted, theta), trim=trim)
+    size = outputs.shape[0]
+    return Comparison.known_target(
+        moving,
+        target_reference(target, size, trim, outputs, theta),
+        target_reference(target, size, 0.0, outputs, theta),
+        trim=trim,
+    )
+
+
+def target_reference(
+    target: DistributionTarget | Constant, size: int, trim: float, like: Array, theta: Array
+) -> Reference:
+    """A known target as the fixed side of a distance to ``size`` rows."""
+    if isinstance(target, Constant):
+        level = target.of(like[:1, ...])
+        partners = asarray_like(np.ones((1, size)), like) * project(level, theta)
+        weights, _, _ = _cell_table(None, size, trim)
+        spread = asarray_like(np.zeros(theta.shape[-1]), like)
+        return Reference(partners=partners, weights=asarray_like(weights, like), spread=spread)
+    weights, means, spread_value = _cell_table(target, size, trim)
+    return Reference(
+        partners=asarray_like(means[None, :], like),
+        weights=asarray_like(weights, like),
+        spread=asarray_like(np.array([spread_value]), like),
+    )
+
+
+@lru_cache(maxsize=16)
+def _cell_table(
+    target: DistributionTarget | None, size: int, trim: float
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Cell weights, means and total variance of a known quantile function, trimmed."""
+    pieces = segments(size, size, trim)
+    weights = np.bincount(pieces.x, pieces.weights, minlength=size)
+    means = np.zeros(size)
+    if target is None:
+        return weights, means, 0.0
+    edges = np.clip(np.arange(size + 1) / size, trim, 1.0 - trim)
+    inside = weights > 0
+    breaks = edges[np.concatenate([inside, [False]]) | np.concatenate([[False], inside])]
+    means[inside], variances = target.cells(breaks)
+    # Trimmed cells weigh nothing; giving them their neighbour's mean keeps partners sorted.
+    first, last = np.flatnonzero(inside)[[0, -1]]
+    means[:first], means[last + 1 :] = means[first], means[last]
+    return weights, means, float(weights[inside] @ variances)

@@ -1,0 +1,75 @@
+"""One row step: what every row is offered in one iteration, and which offer it takes.
+
+`move` is the one way in: it takes the recorded `Step` and the rows, and returns `Moved`. Offers
+come from slopes (`_steps`) and from edits (`_edits`, `_edit_offers`); `_choose` takes the cheapest
+for each row, `_in_turn` does so with less memory for many rows.
+"""
+
+from __future__ import annotations
+
+from elsewise.moves._choose import Choice, choose
+from elsewise.moves._costs import Aim, View, input_costs, output_costs, row_costs
+from elsewise.moves._edit_offers import edited_rows
+from elsewise.moves._edits import (
+    Edits,
+    EditScores,
+    Source,
+    Unit,
+    draw_edits,
+    revert_edits,
+    units,
+    update_scores,
+)
+from elsewise.moves._in_turn import steps_in_turn, worth_taking_in_turn
+from elsewise.moves._offers import MoveContext, Offers, legal_rows, side_by_side, stepped_rows
+from elsewise.moves._row_step import Moved, aim_at, move, start
+from elsewise.moves._step import Motion, Rows, Step
+from elsewise.moves._steps import (
+    SMOOTH_OFFERS,
+    descent_step,
+    gauss_newton_steps,
+    link_steps,
+    on_grid,
+    row_noise,
+    smooth_steps,
+)
+
+__all__ = [
+    "SMOOTH_OFFERS",
+    "Aim",
+    "Choice",
+    "EditScores",
+    "Edits",
+    "Motion",
+    "MoveContext",
+    "Moved",
+    "Offers",
+    "Rows",
+    "Source",
+    "Step",
+    "Unit",
+    "View",
+    "aim_at",
+    "choose",
+    "descent_step",
+    "draw_edits",
+    "edited_rows",
+    "gauss_newton_steps",
+    "input_costs",
+    "legal_rows",
+    "link_steps",
+    "move",
+    "on_grid",
+    "output_costs",
+    "revert_edits",
+    "row_costs",
+    "row_noise",
+    "side_by_side",
+    "smooth_steps",
+    "start",
+    "stepped_rows",
+    "steps_in_turn",
+    "units",
+    "update_scores",
+    "worth_taking_in_turn",
+]

@@ -1,0 +1,176 @@
+"""Each row takes the cheapest of its offers, or stays."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from elsewise._arrays import Array, device_of, namespace, take, take_ranked
+from elsewise.moves._costs import input_costs, output_costs, row_costs
+from elsewise.moves._offers import MoveContext, Offers, changed_cells, differs, obeying
+
+if TYPE_CHECKING:
+    from elsewise.request import Problem
+
+__all__ = ["Choice", "Place", "choose"]
+
+MERGED = 3
+"""The best offers to a row are tried together as well, at most this many."""
+SLACK = 1e3
+"""Rounding errors that an inexact cost may have, in units of the machine's precision."""
+
+
+class Choice(NamedTuple):
+    """Where the rows go, and what that brings."""
+
+    codes: Array
+    """Array (n, p)."""
+    outputs: Array
+    """Array (n, K)."""
+    costs: Array
+    """Array (2, n): each row's cost before and after."""
+    gains: Array
+    """Array (C,): what each offer alone would have brought to the rows that took it, summed."""
+
+
+def choose(problem: Problem, now: MoveContext, outputs: Array, offers: Offers) -> Choice:
+    """Let each row take its cheapest offer, or several of the best at once, or stay.
+
+    Parameters
+    ----------
+    outputs
+        Array (n, K): the model's outputs on the rows as they are.
+    """
+    xp = namespace(now.codes)
+    n, count = offers.inputs.shape
+    before = row_costs(now.aim, now.embedded, outputs)
+    if now.price > 0:
+        before = before + now.price * changed_cells(now.codes, now.population.codes)
+    stay = Place(now.codes, outputs, before)
+    # Output costs are never negative: what the inputs alone make too dear need not be evaluated.
+    room = before if offers.exact else (1.0 + SLACK * xp.finfo(before.dtype).eps) * before
+    worth = offers.new & (offers.inputs <= room[:, None])
+    row, offer = xp.nonzero(worth)
+    if row.shape[0] == 0:
+        nothing = xp.zeros_like(offers.inputs[0, :])
+        return Choice(stay.codes, stay.outputs, xp.stack([before, before]), nothing)
+    codes = offers.rows(row, offer)
+    inputs = offers.inputs[worth] if offers.exact else _priced(now, row, codes)
+    tried = _evaluated(problem, now, row, codes, inputs, take(before, row))
+    costs = xp.full_like(offers.inputs, np.inf)
+    costs[worth] = tried.costs
+    best = xp.argmin(costs, axis=1)
+    index = xp.arange(n, device=device_of(best)) * count + best
+    # Where in the list of candidates each row's best is; any place for rows without one.
+    number = xp.cumulative_sum(xp.astype(xp.reshape(worth, (-1,)), xp.int64)) - 1
+    found = xp.clip(take(number, index), 0, row.shape[0] - 1)
+    one = stay.or_cheaper(
+        Place(
+            take(codes, found),
+            take(tried.outputs, found),
+            take(xp.reshape(costs, (-1,)), index),
+        )
+    )
+    used = (costs < before[:, None]) & (costs <= one.costs[:, None])
+    if offers.picks.shape[0] == 0:  # steps are lengths of one step, nothing to put together
+        return _choice(stay, one, costs, used)
+    several, among = _several(problem, now, offers, costs, stay, one)
+    last = one.or_cheaper(several)
+    return _choice(stay, last, costs, used | (among & (several.costs < one.costs)[:, None]))
+
+
+class Place(NamedTuple):
+    """Where rows are, or could be."""
+
+    codes: Array
+    """Array (n, p)."""
+    outputs: Array
+    """Array (n, K)."""
+    costs: Array
+    """Array (n,)."""
+
+    def or_cheaper(self, other: Place) -> Place:
+        """Here, or there for the rows to which that is cheaper; a tie leaves a row here."""
+        xp = namespace(self.costs)
+        there = other.costs < self.costs
+        return Place(
+            xp.where(there[:, None], other.codes, self.codes),
+            xp.where(there[:, None], other.outputs, self.outputs),
+            xp.where(there, other.costs, self.costs),
+        )
+
+
+def _choice(stay: Place, last: Place, costs: Array, used: Array) -> Choice:
+    xp = namespace(costs)
+    brought = xp.where(used, stay.costs[:, None] - costs, xp.zeros_like(costs))
+    both = xp.stack([stay.costs, last.costs])
+    return Choice(last.codes, last.outputs, both, xp.sum(brought, axis=0))
+
+
+def _several(
+    problem: Problem, now: MoveContext, offers: Offers, costs: Array, stay: Place, one: Place
+) -> tuple[Place, Array]:
+    """The best offers to each row at once, and which those are, bool Array (n, C).
+
+    What helps on its own often helps together, and an iteration gets further. Of two offers that
+    are about the same column, the better has it.
+    """
+    xp = namespace(costs)
+    everyone = xp.arange(costs.shape[0], device=device_of(costs))
+    order = xp.argsort(costs, axis=1, stable=True)
+    ranked = take_ranked(costs, order)[:, :MERGED]
+    helps = ranked < stay.costs[:, None]
+    codes, touched = one.codes, take(offers.touches, order[:, 0])
+    for k in range(1, ranked.shape[1]):
+        offer = order[:, k]
+        more = helps[:, k, None] & take(offers.touches, offer) & ~touched
+        codes = xp.where(more, offers.rows(everyone, offer), codes)
+        touched = touched | more
+    another = xp.any(differs(codes, one.codes), axis=-1)
+    place = Place(codes, xp.zeros_like(one.outputs), xp.full_like(one.costs, np.inf))
+    (row,) = xp.nonzero(another)
+    if row.shape[0] > 0:
+        some = take(codes, row)
+        inputs = _priced(now, row, some)
+        tried = _evaluated(problem, now, row, some, inputs, take(one.costs, row))
+        place.outputs[another, ...] = tried.outputs
+        place.costs[another] = tried.costs
+    worst = xp.max(xp.where(helps, ranked, xp.full_like(ranked, -np.inf)), axis=1)
+    return place, costs <= worst[:, None]
+
+
+def _priced(now: MoveContext, row: Array, codes: Array) -> Array:
+    """Input costs (S,) of the rows ``row``, int (S,), were they at ``codes`` (S, p)."""
+    own = now.aim._replace(anchor=take(now.aim.anchor, row))
+    inputs = input_costs(own, now.population.embed(now.embedding, codes))
+    if now.price == 0:
+        return inputs
+    factual = take(now.population.codes, row)
+    return inputs + now.price * changed_cells(codes, factual)
+
+
+class _Tried(NamedTuple):
+    """What became of candidates."""
+
+    costs: Array
+    """Array (S,): infinite where one breaks a rule, or its inputs alone are too dear."""
+    outputs: Array
+    """Array (S, K): zeros there."""
+
+
+def _evaluated(
+    problem: Problem, now: MoveContext, row: Array, codes: Array, inputs: Array, most: Array
+) -> _Tried:
+    """Ask the model about candidates ``codes`` (S, p) that may cost less than ``most`` (S,)."""
+    xp = namespace(codes)
+    worth = inputs < most
+    worth = obeying(problem, codes, worth)
+    wanted = take(now.aim.wanted, row)
+    outputs = xp.zeros_like(wanted)
+    if bool(xp.all(worth)):
+        outputs = problem.precise.values(codes)
+    elif bool(xp.any(worth)):
+        outputs[worth, ...] = problem.precise.values(codes[worth, ...])
+    total = inputs + output_costs(wanted, now.aim.output_weight, outputs)
+    return _Tried(xp.where(worth, total, xp.full_like(total, np.inf)), outputs)

@@ -1,0 +1,124 @@
+"""Edits as offers: which cells they need, what those cost, which edit takes which."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from elsewise._arrays import Array, asarray_like, namespace, take
+from elsewise.moves._costs import Aim, cross_squares, input_costs
+from elsewise.moves._edits import Edits, Source
+from elsewise.moves._offers import MoveContext, Offers, changed_cells, differs, legal_rows
+from elsewise.moves._steps import on_grid
+
+if TYPE_CHECKING:
+    from elsewise.features import Embedding
+
+__all__ = ["edited_rows"]
+
+
+def edited_rows(edits: Edits, now: MoveContext) -> Offers:
+    """Offer every row each of the edits."""
+    xp = namespace(now.codes)
+    layout = _layout(edits.sources)
+    columns = asarray_like(layout.columns, now.codes)
+    own = take(now.codes, columns, axis=1)
+    cells = legal_rows(now.embedding, now.population, _made(edits, layout, now), layout.columns)
+    takes = asarray_like(layout.takes, now.codes)
+    inputs = _input_costs(layout, now, cells, takes)
+    if now.price > 0:
+        factual = take(now.population.codes, columns, axis=1)
+        more = xp.astype(differs(cells, factual), takes.dtype)
+        more = more - xp.astype(differs(own, factual), takes.dtype)
+        changed = changed_cells(now.codes, now.population.codes)
+        inputs = inputs + now.price * (changed[:, None] + xp.matmul(more, takes))
+    return Offers(
+        inputs=inputs,
+        exact=False,
+        new=xp.matmul(xp.astype(differs(cells, own), takes.dtype), takes) > 0,
+        touches=asarray_like(edits.sources != Source.KEEP, now.codes),
+        cells=xp.concat([now.codes, cells], axis=1),
+        picks=asarray_like(layout.picks, now.codes),
+        steps=now.codes[None, ...][:0, ...],
+    )
+
+
+class _Layout(NamedTuple):
+    """The cells that edits need, by source: cells that several edits take are there once."""
+
+    sources: np.ndarray
+    """int ndarray (M,), ascending."""
+    edits: np.ndarray
+    """int ndarray (M,): the edit whose value it is; 0 where the source needs none."""
+    columns: np.ndarray
+    """int ndarray (M,)."""
+    picks: np.ndarray
+    """int ndarray (E, p): the cell each edit takes in each column, after the row's own p."""
+    takes: np.ndarray
+    """ndarray (M, E): 1 where the edit takes the cell, else 0."""
+
+
+def _layout(sources: np.ndarray) -> _Layout:
+    """Lay out the cells of edits with these sources, int (E, p)."""
+    count, p = sources.shape
+    edit, column = np.nonzero(sources != Source.KEEP)
+    source = sources[edit, column]
+    valued = (source == Source.VALUE) | (source == Source.SHIFT)
+    key = (source * count + np.where(valued, edit, 0)) * p + column
+    cells, which = np.unique(key, return_inverse=True)
+    picks = np.tile(np.arange(p), (count, 1))
+    picks[edit, column] = p + which
+    takes = np.zeros((cells.size, count))
+    takes[which, edit] = 1.0
+    return _Layout(cells // (count * p), cells // p % count, cells % p, picks, takes)
+
+
+def _made(edits: Edits, layout: _Layout, now: MoveContext) -> Array:
+    """The cells (n, M) of a layout, before they are made legal."""
+    codes, embedding, aim = now.codes, now.embedding, now.aim
+    xp = namespace(codes)
+
+    def columns(source: Source) -> Array:
+        return asarray_like(layout.columns[layout.sources == source], codes)
+
+    def values(source: Source) -> Array:
+        places = (layout.edits * codes.shape[1] + layout.columns)[layout.sources == source]
+        return take(xp.reshape(edits.values, (-1,)), asarray_like(places, codes))
+
+    new = values(Source.VALUE)
+    parts = [
+        xp.broadcast_to(new, (codes.shape[0], new.shape[0])),
+        take(codes, columns(Source.SHIFT), axis=1) + values(Source.SHIFT),
+    ]
+    if Source.ANCHOR in layout.sources:
+        anchor = embedding.push(codes, on_grid(aim.anchor - now.embedded))
+        parts.append(take(anchor, columns(Source.ANCHOR), axis=1))
+    parts.append(take(now.population.codes, columns(Source.FACTUAL), axis=1))
+    if Source.DONOR in layout.sources:
+        donor = take(edits.donors, _best_donors(edits, embedding, aim))
+        parts.append(take(donor, columns(Source.DONOR), axis=1))
+    return xp.concat(parts, axis=1)
+
+
+def _best_donors(edits: Edits, embedding: Embedding, aim: Aim) -> Array:
+    """Index (n,) of the donor with the smallest q_i for each row."""
+    xp = namespace(aim.anchor)
+    d, k = aim.anchor.shape[-1], aim.wanted.shape[-1]
+    inputs = cross_squares(aim.anchor, embedding.embed(edits.donors))
+    outputs = cross_squares(aim.wanted, edits.donor_outputs)
+    costs = (1.0 - aim.eta) / d * inputs + aim.output_weight / k * outputs
+    return xp.argmin(costs, axis=-1)
+
+
+def _input_costs(layout: _Layout, now: MoveContext, cells: Array, takes: Array) -> Array:
+    """Input costs (n, E): what the row pays now, and the difference that each taken cell makes."""
+    xp = namespace(cells)
+    part, dimensions = now.embedding.columns(layout.columns)
+    here = asarray_like(dimensions, cells)
+    goal = take(now.aim.anchor, here, axis=1)
+    after, before = part.embed(cells) - goal, take(now.embedded, here, axis=1) - goal
+    share = (1.0 - now.aim.eta) / now.embedded.shape[-1]
+    # A sum over the cells of an edit is a product of matrices.
+    dearer = xp.matmul(after * after - before * before, take(takes, part.source))
+    return input_costs(now.aim, now.embedded)[:, None] + share * dearer

@@ -1,0 +1,225 @@
+"""Proposals for any model: small edits of a row, drawn once and offered to every row.
+
+An edit says, column by column, where a cell's new value comes from: a given value, a shift, the
+row's anchor, its factual value, or a donor (the background row that would serve it best). The fit
+draws edits where they have helped before and records them, so that replaying them on new rows needs
+no randomness and no other rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from elsewise._arrays import Array, asarray_like
+from elsewise.features import Kind
+
+if TYPE_CHECKING:
+    from elsewise.features import Schema
+
+__all__ = [
+    "EditScores",
+    "Edits",
+    "Source",
+    "Unit",
+    "draw_edits",
+    "revert_edits",
+    "units",
+    "update_scores",
+]
+
+DONORS = 64
+"""Background rows offered as donors in one iteration."""
+SHIFT_SCALES = (0.1, 0.3, 1.0)
+"""Sizes of shifts, in standard deviations of the feature."""
+EXPLORE = 0.3
+"""Share of edits drawn without regard to past success."""
+
+
+class Source(IntEnum):
+    """Where a cell's new value comes from."""
+
+    KEEP = 0
+    VALUE = 1
+    SHIFT = 2
+    ANCHOR = 3
+    FACTUAL = 4
+    DONOR = 5
+
+
+class Unit(NamedTuple):
+    """Columns that move together: a number, a category, or a one-hot group."""
+
+    columns: tuple[int, ...]
+    settings: np.ndarray | None
+    """ndarray (L, len(columns)): the values it can take; None for a number."""
+    scale: float
+    """Standard deviation of a number."""
+
+
+def units(schema: Schema, seen: np.ndarray) -> tuple[Unit, ...]:
+    """List what may move, one unit per number, category or one-hot group.
+
+    Parameters
+    ----------
+    seen
+        ndarray (m, p): codes of rows; a category moves to levels seen in them, or to the levels
+        that the schema allows by name.
+    """
+    found: list[Unit] = []
+    groups: dict[str, list[int]] = {}
+    for j, feature in enumerate(schema.features):
+        if not feature.free:
+            continue
+        if feature.group is not None:
+            groups.setdefault(feature.group, []).append(j)
+        elif feature.kind is Kind.CATEGORY:
+            codes = np.unique(seen[~np.isnan(seen[:, j]), j])
+            if feature.allowed is not None:
+                codes = np.array([float(feature.levels.index(k)) for k in feature.allowed])
+            if codes.size:
+                found.append(Unit((j,), codes[:, None], 1.0))
+        else:
+            found.append(Unit((j,), None, feature.scale))
+    for columns in groups.values():
+        found.append(Unit(tuple(columns), np.eye(len(columns)), 1.0))
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edits:
+    """The edits of one iteration, as recorded."""
+
+    sources: np.ndarray
+    """int ndarray (C, p): a `Source` per edit and column; says what to compute, so always NumPy."""
+    values: Array
+    """(C, p): the value or the shift, where the source asks for one."""
+    donors: Array
+    """(D, p): codes of the donors."""
+    donor_outputs: Array
+    """(D, K): the model's outputs on the donors."""
+
+    def like(self, reference: Array) -> Edits:
+        """The edits in the library and on the device of ``reference``."""
+        return Edits(
+            sources=self.sources,
+            values=asarray_like(self.values, reference),
+            donors=asarray_like(self.donors, reference),
+            donor_outputs=asarray_like(self.donor_outputs, reference),
+        )
+
+
+class EditScores(NamedTuple):
+    """What helped so far: a running mean of the improvement per source and per unit."""
+
+    sources: np.ndarray
+    """ndarray (6,)."""
+    units: np.ndarray
+    """ndarray (U,)."""
+
+    @classmethod
+    def none(cls, count: int) -> EditScores:
+        """No experience yet."""
+        return cls(np.zeros(len(Source)), np.zeros(count))
+
+
+def draw_edits(
+    moving: Sequence[Unit],
+    background: np.ndarray,
+    background_outputs: np.ndarray,
+    luck: EditScores,
+    count: int,
+    rng: np.random.Generator,
+) -> Edits:
+    """Draw ``count`` edits: one or two units each, more for donors.
+
+    Parameters
+    ----------
+    moving
+        What may move.
+    background, background_outputs
+        ndarrays (m, p) and (m, K): where observed values and donors come from.
+    luck
+        Past success; a share of the edits ignores it.
+    """
+    kinds = np.array([Source.VALUE, Source.SHIFT, Source.ANCHOR, Source.FACTUAL, Source.DONOR])
+    kind = rng.choice(kinds, size=count, p=_odds(luck.sources[kinds]))
+    # The units with the largest keys: drawing without replacement at the given odds.
+    keys = np.log(_odds(luck.units)) + rng.gumbel(size=(count, len(moving)))
+    rank = np.argsort(np.argsort(-keys, axis=1), axis=1)
+    chosen = rank < _sizes(kind, len(moving), rng)[:, None]
+    sources = np.zeros((count, background.shape[1]), dtype=np.int64)
+    values = np.zeros(sources.shape)
+    for u, unit in enumerate(moving):
+        own, new = _unit_edits(unit, kind, background, rng)
+        columns = list(unit.columns)
+        sources[:, columns] = np.where(chosen[:, u], own, Source.KEEP)[:, None]
+        values[:, columns] = np.where(chosen[:, u, None], new, 0.0)
+    donors = rng.choice(len(background), size=min(DONORS, len(background)), replace=False)
+    return Edits(
+        sources=sources,
+        values=values,
+        donors=background[donors],
+        donor_outputs=background_outputs[donors],
+    )
+
+
+def revert_edits(moving: Sequence[Unit], like: Edits) -> Edits:
+    """One edit per unit that takes it back to its factual value; donors as in ``like``."""
+    shape = (len(moving), like.values.shape[1])
+    sources = np.zeros(shape, dtype=np.int64)
+    for u, unit in enumerate(moving):
+        sources[u, list(unit.columns)] = Source.FACTUAL
+    return Edits(
+        sources=np.concatenate([sources, like.sources]),
+        values=np.concatenate([np.zeros(shape), like.values]),
+        donors=like.donors,
+        donor_outputs=like.donor_outputs,
+    )
+
+
+def _sizes(kind: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
+    """How many units each edit changes: new values one or two, what exists already 1, 2, 4, ..."""
+    few = 1 + (rng.random(kind.size) < 0.35)
+    many = 2 ** rng.integers(0, count.bit_length() + 1, size=kind.size)
+    return np.where((kind == Source.VALUE) | (kind == Source.SHIFT), few, many)
+
+
+def _unit_edits(
+    unit: Unit, kind: np.ndarray, background: np.ndarray, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """One unit's source (C,) and value (C, columns) in every edit, should it be chosen."""
+    if unit.settings is not None:
+        levels = unit.settings[rng.integers(len(unit.settings), size=kind.size)]
+        moves = (kind == Source.SHIFT) | (kind == Source.ANCHOR)
+        return np.where(moves, Source.VALUE, kind), levels
+    shift = unit.scale * rng.choice(SHIFT_SCALES, kind.size) * rng.standard_normal(kind.size)
+    observed = background[rng.integers(len(background), size=kind.size), unit.columns[0]]
+    missing = (kind == Source.VALUE) & np.isnan(observed)
+    value = np.where(kind == Source.SHIFT, shift, np.nan_to_num(observed))
+    return np.where(missing, Source.KEEP, kind), value[:, None]
+
+
+def _odds(luck: np.ndarray) -> np.ndarray:
+    """Probabilities that mix past success with exploration."""
+    even = np.full(luck.size, 1.0 / luck.size)
+    total = luck.sum()
+    return even if total <= 0 else EXPLORE * even + (1.0 - EXPLORE) * luck / total
+
+
+def update_scores(
+    luck: EditScores, edits: Edits, moving: Sequence[Unit], gains: np.ndarray
+) -> EditScores:
+    """Update past success with the mean gain (C,) each edit brought to the rows that took it."""
+    sources, helped = np.zeros(len(Source)), np.zeros(len(moving))
+    table = edits.sources
+    for unit_index, unit in enumerate(moving):
+        used = table[:, unit.columns[0]]
+        helped[unit_index] = gains[used != Source.KEEP].sum()
+        sources += np.bincount(used, gains, minlength=len(Source)) * (used != Source.KEEP).any()
+    sources[Source.KEEP] = 0.0
+    return EditScores(0.7 * luck.sources + sources, 0.7 * luck.units + helped)

@@ -1,0 +1,130 @@
+"""Steps along a model's slope, one after the other: for many rows, where memory and time count.
+
+The cheapest offer is the same whether all are made at once or in turn. In turn, few steps' rows are
+there at a time, and the model is asked only about rows whose inputs cost less than the best offer
+so far, which after the first step are few.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from elsewise._arrays import Array, namespace, on_device, put_rows, take
+from elsewise._resources import parallel
+from elsewise.moves._choose import Choice, Place
+from elsewise.moves._costs import Aim, input_costs, output_costs, row_costs
+from elsewise.moves._offers import MoveContext, legal_rows, obeying
+from elsewise.moves._steps import on_grid
+from elsewise.transport import row_tiles
+
+if TYPE_CHECKING:
+    from elsewise.request import Problem
+
+__all__ = ["steps_in_turn", "worth_taking_in_turn"]
+
+MANY_ROWS, MANY_DEVICE_ROWS = 1 << 11, 1 << 17
+"""From so many rows on, asking the model several times costs less than making all offers."""
+MOST = 0.6
+"""If the model is to be asked about more than this share of the rows, it is asked about all."""
+TILE_ROWS = 1024
+"""Rows moved at once by a thread, so that they stay in its cache."""
+
+
+def worth_taking_in_turn(codes: Array) -> bool:
+    """Tell whether rows (n, p) are so many that steps are better taken in turn."""
+    return bool(codes.shape[0] >= (MANY_DEVICE_ROWS if on_device(codes) else MANY_ROWS))
+
+
+def steps_in_turn(problem: Problem, now: MoveContext, outputs: Array, steps: list[Array]) -> Choice:
+    """Let each row take the cheapest of some steps (n, d), or stay.
+
+    Parameters
+    ----------
+    outputs
+        Array (n, K): the model's outputs on the rows as they are.
+    """
+    xp = namespace(now.codes)
+    device = on_device(now.codes)
+    offered = _offered if device else _offered_by_tiles
+    # An accelerator would rather be asked about the last ones, which few rows can use, at once.
+    turns = [steps[:1], steps[1:]] if device and len(steps) > 1 else [[step] for step in steps]
+    before = row_costs(now.aim, now.embedded, outputs)
+    here = Place(*(xp.asarray(part, copy=True) for part in (now.codes, outputs, before)))
+    for turn in turns:
+        moved, inputs = _joined([offered(now, step) for step in turn])
+        # Output costs are never negative: what the inputs alone make too dear is not evaluated.
+        worth = xp.reshape(xp.reshape(inputs, (len(turn), -1)) < here.costs, (-1,))
+        worth = obeying(problem, moved, worth)
+        (index,) = xp.nonzero(worth)
+        if len(turn) == 1 and index.shape[0] > MOST * worth.shape[0]:
+            here = here.or_cheaper(_evaluate_all(problem, now.aim, worth, moved, inputs))
+        elif index.shape[0] > 0:
+            _accept_cheapest(problem, now.aim, here, index, take(moved, index), inputs)
+    nothing = xp.zeros_like(before[: len(steps)])
+    return Choice(here.codes, here.outputs, xp.stack([before, here.costs]), nothing)
+
+
+def _joined(offers: list[tuple[Array, Array]]) -> tuple[Array, Array]:
+    """Rows (C n, p) and input costs (C n,) of C offers to n rows, one offer after the other."""
+    if len(offers) == 1:
+        return offers[0]
+    xp = namespace(offers[0][0])
+    moved, inputs = zip(*offers, strict=True)
+    return xp.concat(moved), xp.concat(inputs)
+
+
+def _evaluate_all(problem: Problem, aim: Aim, worth: Array, moved: Array, inputs: Array) -> Place:
+    """All rows where they have ``moved``; what is not worth trying, bool (n,), costs infinitely."""
+    xp = namespace(moved)
+    outputs = problem.precise.values(moved)
+    costs = inputs + output_costs(aim.wanted, aim.output_weight, outputs)
+    return Place(moved, outputs, xp.where(worth, costs, xp.full_like(costs, np.inf)))
+
+
+def _accept_cheapest(
+    problem: Problem, aim: Aim, here: Place, index: Array, moved: Array, inputs: Array
+) -> None:
+    """Let rows go, in place, to the cheapest of a few offers that costs less than where they are.
+
+    Parameters
+    ----------
+    index
+        int Array (S,): which offers to look at; offer k to row i is number k n + i.
+    moved
+        Array (S, p): where those lead.
+    inputs
+        Array (C n,): input costs of all offers.
+    """
+    xp = namespace(moved)
+    n = here.costs.shape[0]
+    row = index % n
+    outputs = problem.precise.values(moved)
+    wanted = take(aim.wanted, row)
+    costs = take(inputs, index) + output_costs(wanted, aim.output_weight, outputs)
+    better = costs < take(here.costs, row)
+    total = xp.full_like(inputs, np.inf)
+    put_rows(total, index, xp.where(better, costs, xp.full_like(costs, np.inf)))
+    best = xp.argmin(xp.reshape(total, (-1, n)), axis=0)
+    (chosen,) = xp.nonzero(better & (take(best, row) * n + row == index))
+    row = take(row, chosen)
+    for part, new in zip(here, (moved, outputs, costs), strict=True):
+        put_rows(part, row, take(new, chosen))
+
+
+def _offered(now: MoveContext, step: Array) -> tuple[Array, Array]:
+    """Rows (n, p) moved by a step (n, d) and made legal, and what their inputs cost (n,)."""
+    embedding, population = now.embedding, now.population
+    moved = embedding.push(now.codes, on_grid(step))
+    legal = legal_rows(embedding, population, moved)
+    return legal, input_costs(now.aim, population.embed(embedding, legal))
+
+
+def _offered_by_tiles(now: MoveContext, step: Array) -> tuple[Array, Array]:
+    """The same, a few rows at a time, in threads."""
+    xp = namespace(now.codes)
+    tiles = row_tiles(now.codes.shape[0], TILE_ROWS)
+    made = parallel(lambda rows: _offered(now.block(rows), step[rows, :]), tiles)
+    moved, inputs = (xp.concat(parts) for parts in zip(*made, strict=True))
+    return moved, inputs

@@ -1,0 +1,62 @@
+"""The fit is a recording; the map replays it on any row.
+
+One iteration is a row-wise function once its monotone maps are known: per direction from the
+current projection to the factual quantile, for outputs from the current output to the target
+quantile. A ``Step`` holds those tables, the edits and eta; a ``Map`` is the sequence of steps. The
+fit itself moves its rows by applying the step it just recorded, so replaying the map on the fit's
+rows gives the fit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from elsewise._arrays import Array
+from elsewise.moves._edits import Edits
+from elsewise.transport import MonotoneMaps
+
+__all__ = ["Motion", "Rows", "Step"]
+
+
+class Rows(NamedTuple):
+    """Rows on the way: where they are and what the model says there."""
+
+    codes: Array
+    """Array (n, p)."""
+    outputs: Array
+    """Array (n, K)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Motion:
+    """How rows move within an iteration; part of the map, so that replaying needs nothing else."""
+
+    gradient: bool = False
+    """True: the paper's gradient step. False: propose legal rows, keep the best."""
+    tau: float = 1.0
+    """Step size of the gradient step."""
+    noise: float = 0.0
+    """Standard deviation of the noise added to the start, in embedding units."""
+    rho: float = 1.0
+    """Share of the transported anchor in the anchor; the rest is the factual row."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One recorded iteration."""
+
+    eta: float
+    """Weight of the outputs."""
+    directions: Array
+    """Array (d, N): directions of the input plans."""
+    anchors: MonotoneMaps
+    """Current projection to factual quantile, one map per direction."""
+    output_directions: Array
+    """Array (K, M): directions of the output plans; [[1]] for one output column."""
+    wanted: MonotoneMaps | None
+    """Current output to target quantile; None where rows know what they want."""
+    edits: Edits | None
+    """Edits offered to every row; None where the model's slope alone leads."""
+    sparsity: float = 0.0
+    """Cost of a changed cell, in units of a move by one standard deviation, squared."""

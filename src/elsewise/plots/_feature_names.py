@@ -1,0 +1,71 @@
+"""Features by name, and the levels of categories that are drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from elsewise.analysis import Column, columns_of
+from elsewise.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from elsewise.explanation import Explanation
+
+__all__ = ["category_shares", "column_named", "grouped_levels"]
+
+MOST_LEVELS = 10
+"""Levels of a category drawn by name; the others are drawn together."""
+MISSING, OTHERS = "(missing)", "(others)"
+
+
+def column_named(explanation: Explanation, name: Hashable) -> Column:
+    """Return a feature before and after; a one-hot group goes by its own name."""
+    for column in columns_of(explanation):
+        if column.name == name:
+            return column
+    described = explanation.problem.schema[name]
+    raise InvalidInput(
+        "name",
+        expected="a number, a category or a one-hot group",
+        received=f"{name!r}, {described.notice or f'a part of the group {described.group!r}'}",
+        fix="draw the whole group, or another column",
+    )
+
+
+def category_shares(column: Column, most: int = MOST_LEVELS) -> tuple[list[str], np.ndarray]:
+    """Return names of levels and their shares (2, L) of rows, before and after.
+
+    The largest levels come first (ordered ones in their order), the rest together, missing last.
+    """
+    names, places = grouped_levels(column, most)
+    shares = np.stack([np.bincount(p, minlength=len(names)) / p.size for p in places])
+    return names, shares
+
+
+def grouped_levels(
+    column: Column, most: int = MOST_LEVELS
+) -> tuple[list[str], tuple[np.ndarray, np.ndarray]]:
+    """Return names of the drawn levels and, before and after, the place of each row among them."""
+    count = len(column.levels)
+    codes = [
+        np.where(np.isnan(values), count, values).astype(np.int64)
+        for values in (column.before, column.after)
+    ]
+    rows = np.bincount(np.concatenate(codes), minlength=count + 1)[:count]
+    shown = np.argsort(-rows, kind="stable")
+    shown = shown[rows[shown] > 0]
+    kept = shown if shown.size <= most else shown[: most - 1]
+    if column.ordered:
+        kept = np.sort(kept)
+    names = [str(column.levels[code]) for code in kept]
+    place = np.full(count + 1, -1)
+    place[kept] = np.arange(kept.size)
+    if kept.size < shown.size:
+        names.append(OTHERS)
+        place[shown] = np.where(place[shown] < 0, len(names) - 1, place[shown])
+    if any((values == count).any() for values in codes):
+        names.append(MISSING)
+        place[count] = len(names) - 1
+    return names, (place[codes[0]], place[codes[1]])

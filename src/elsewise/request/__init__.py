@@ -1,0 +1,33 @@
+"""What the user asks: checked, or refused with the remedy, and turned into a problem in codes.
+
+`ask` is the one way in. `Bounds` says how far each side may be, `Problem` is the question as the
+search sees it, `Population` the rows before they move, `halve` the split into rows to fit to and
+rows to certify on.
+"""
+
+from __future__ import annotations
+
+from elsewise.request._ask import Asked, ask, check_seed
+from elsewise.request._bounds import Bounds
+from elsewise.request._halve import CERTIFIED_ROWS, Halves, halve
+from elsewise.request._kinds import Kind, Verdict
+from elsewise.request._pose import pose
+from elsewise.request._problem import Population, Problem, broken_rows, generator, populate
+
+__all__ = [
+    "CERTIFIED_ROWS",
+    "Asked",
+    "Bounds",
+    "Halves",
+    "Kind",
+    "Population",
+    "Problem",
+    "Verdict",
+    "ask",
+    "broken_rows",
+    "check_seed",
+    "generator",
+    "halve",
+    "populate",
+    "pose",
+]

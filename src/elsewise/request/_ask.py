@@ -1,0 +1,167 @@
+"""At the door: what the user asked is checked and posed, or refused with the remedy."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from elsewise._arrays import to_numpy
+from elsewise.confidence import Method
+from elsewise.errors import InvalidInput
+from elsewise.features import Encoder, Schema
+from elsewise.request._bounds import Bounds
+from elsewise.request._kinds import Kind
+from elsewise.request._pose import pose
+from elsewise.request._problem import Problem
+from elsewise.settings import Settings
+from elsewise.targets import Sample, Share, Target
+
+__all__ = ["Asked", "ask", "check_seed"]
+
+CERTIFY = ("auto", "held-out", "in-sample")
+HELD_OUT_FROM = 200
+"""With this many rows "auto" holds out half of them."""
+FEWEST_ROWS = 20
+"""Each half of a split needs this many rows."""
+
+
+class Asked(NamedTuple):
+    """A question that can be answered."""
+
+    problem: Problem
+    encoder: Encoder
+    settings: Settings
+    kind: Kind
+    """What its answer may speak of."""
+
+
+def ask(
+    model: Any,
+    rows: pd.DataFrame,
+    *,
+    target: Target | Share,
+    schema: Schema | None,
+    background: pd.DataFrame | None,
+    bounds: Bounds | None,
+    certify: str,
+    population: str,
+    seed: int,
+    settings: Settings | None,
+) -> Asked:
+    """Turn what was given to `explain` or `frontier` into a question, or refuse it."""
+    settings = Settings() if settings is None else settings
+    bounds = Bounds() if bounds is None else bounds
+    _check_kind("limits", bounds, Bounds, "Bounds(inputs=0.2, outputs=0.1)")
+    _check_kind("settings", settings, Settings, "leave it out, or pass Settings(iterations=100)")
+    _check_kind("schema", schema, Schema | None, "leave it out, or start from Schema.infer")
+    check_seed(seed)
+    _check_draws(settings.draws, bounds.side_level)
+    bounds = _of_population(population, bounds)
+    kind = _kind(certify, bounds, len(rows) if isinstance(rows, pd.DataFrame) else 0)
+    problem, encoder = pose(model, rows, target, schema, background, bounds, seed)
+    _check_certifiable(problem)
+    return Asked(problem, encoder, settings, kind)
+
+
+def _of_population(population: object, bounds: Bounds) -> Bounds:
+    """The limits of a sample, or of a population that is known to the last row."""
+    if population not in ("sample", "all"):
+        raise InvalidInput(
+            "population",
+            expected="'sample' or 'all'",
+            received=repr(population),
+            fix="'all' says that the rows are the whole population, so that nothing is estimated",
+        )
+    return bounds if population == "sample" else replace(bounds, method=Method.EXACT.value)
+
+
+def _kind(certify: str, bounds: Bounds, size: int) -> Kind:
+    """Which rows the certificate is computed on."""
+    if certify not in CERTIFY:
+        raise InvalidInput(
+            "certify",
+            expected=", ".join(map(repr, CERTIFY)),
+            received=repr(certify),
+            fix="'held-out' speaks of the population, 'in-sample' describes the explained rows",
+        )
+    if bounds.method == Method.EXACT:
+        if certify != "auto":
+            raise InvalidInput(
+                "certify",
+                expected="'auto' where the rows are the whole population",
+                received=repr(certify),
+                fix="leave certify out, or population='all'",
+            )
+        return Kind.POPULATION
+    if certify == "held-out" and size < 2 * FEWEST_ROWS:
+        raise InvalidInput(
+            "certify",
+            expected=f"at least {2 * FEWEST_ROWS} rows to hold out half of them",
+            received=f"{size} rows",
+            fix="certify='in-sample' describes the explained rows",
+        )
+    held_out = certify == "held-out" or (certify == "auto" and size >= HELD_OUT_FROM)
+    return Kind.HELD_OUT if held_out else Kind.IN_SAMPLE
+
+
+def _check_certifiable(problem: Problem) -> None:
+    """Refuse what could only fail after the search."""
+    bounds, outputs, target = problem.bounds, problem.outputs, problem.target
+    if isinstance(target, Sample) and len(target.values) < 2:
+        raise InvalidInput(
+            "target",
+            expected="a sample of at least 2 values",
+            received="1",
+            fix="use targets.constant(value) to ask for one value",
+        )
+    known = bounds.support is not None or outputs.probability
+    if bounds.method == Method.FINITE_SAMPLE and not known:
+        raise InvalidInput(
+            "bounds.support",
+            expected="the ends that no output can leave, for method='finite-sample'",
+            received="none",
+            fix="Bounds(support=(lower, upper)), or method='auto'",
+        )
+    if bounds.support is not None:
+        values, (low, high) = to_numpy(outputs.values(problem.factual)), bounds.support
+        if values.min() < low or values.max() > high:
+            raise InvalidInput(
+                "bounds.support",
+                expected="ends that no output leaves",
+                received=f"{bounds.support} for outputs from {values.min():g} to {values.max():g}",
+                fix="widen the support to all outputs that can occur",
+            )
+
+
+def _check_kind(argument: str, value: object, kind: Any, fix: str) -> None:
+    if not isinstance(value, kind):
+        raise InvalidInput(
+            argument,
+            expected=f"elsewise.{argument.capitalize()}",
+            received=type(value).__name__,
+            fix=fix,
+        )
+
+
+def check_seed(seed: object) -> None:
+    """Refuse what is not a whole number from 0 on."""
+    whole = isinstance(seed, int | np.integer) and not isinstance(seed, bool)
+    if not whole or seed < 0:  # type: ignore[operator]
+        raise InvalidInput(
+            "seed", expected="a whole number >= 0", received=repr(seed), fix="seed=0 is the default"
+        )
+
+
+def _check_draws(draws: int, level: float) -> None:
+    needed = math.ceil(level / (1.0 - level) - 1e-9)
+    if draws < needed:
+        raise InvalidInput(
+            "settings.draws",
+            expected=f"at least {needed} bootstrap draws for confidence on each side {level:g}",
+            received=draws,
+            fix="leave draws at 999, or ask for less confidence",
+        )

@@ -1,0 +1,158 @@
+"""From the user's frames and model to the question the solver sees."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from elsewise._arrays import Array, to_numpy
+from elsewise.errors import InvalidInput
+from elsewise.features import Encoder, Schema
+from elsewise.models import Outputs, bind
+from elsewise.request._bounds import Bounds
+from elsewise.request._problem import Problem
+from elsewise.targets import Share, Target, resolve
+
+__all__ = ["pose"]
+
+DONOR_ROWS = 1024
+"""At most this many background rows give values and donors."""
+USUAL_SPREAD = 0.2
+"""Standard deviation of the probabilities that a model gives, about."""
+LEAST_SPREAD = 0.05
+"""Probabilities that vary by less are counted as if they varied by this much."""
+
+
+def pose(
+    model: Any,
+    rows: pd.DataFrame,
+    target: Target | Share,
+    schema: Schema | None,
+    background: pd.DataFrame | None,
+    bounds: Bounds,
+    seed: int,
+) -> tuple[Problem, Encoder]:
+    """Turn frames into a problem, refusing at the door what cannot be answered.
+
+    Returns
+    -------
+    tuple of Problem and Encoder
+        The question in codes, and the way back to frames.
+    """
+    if not isinstance(target, Target | Share):
+        raise InvalidInput(
+            "target",
+            expected="a target of elsewise.targets",
+            received=type(target).__name__,
+            fix="for example elsewise.targets.constant(1.0) or sample(scores)",
+        )
+    if isinstance(rows, pd.DataFrame) and len(rows) < 2:
+        raise InvalidInput(
+            "rows",
+            expected="at least 2 rows",
+            received=len(rows),
+            fix="explain a population; for a single row use explanation.apply",
+        )
+    schema = Schema.infer(rows, background) if schema is None else _in_order(schema, rows)
+    encoder = schema.encoder(rows)
+    if not any(feature.free for feature in schema.features):
+        raise InvalidInput(
+            "schema",
+            expected="at least one feature that may move",
+            received="every feature is frozen",
+            fix="free one with schema.free(name)",
+        )
+    donors = _drawn(rows if background is None else _usable(background, schema), seed)
+    # The model is asked about the donors too: their fixed values must be known.
+    encoder = encoder.extend(donors)
+    codes = encoder.encode(rows)
+    _check_rules(schema, rows, codes)
+    outputs = bind(model, encoder, probe=codes)
+    placed, precise = outputs.place(codes), outputs.precise(codes)
+    target = resolve(target, precise.values(placed))
+    if target.columns not in (None, outputs.columns):
+        raise InvalidInput(
+            "target",
+            expected=f"{outputs.columns} output column(s), as the model has",
+            received=f"{target.name}, which has {target.columns}",
+            fix="choose one output of the model, or give the target one value per column",
+        )
+    known = outputs.place(encoder.encode(donors))
+    problem = Problem(
+        factual=placed,
+        schema=schema,
+        embedding=schema.embedding().like(placed),
+        outputs=outputs,
+        precise=precise,
+        target=target,
+        background=known,
+        obeys=encoder.obeys if schema.rules else None,
+        bounds=bounds,
+        unit=_unit(precise, known),
+        seed=seed,
+    )
+    return problem, encoder
+
+
+def _in_order(schema: Schema, rows: pd.DataFrame) -> Schema:
+    """The schema with its columns in the order of the rows, in which a model may read them."""
+    if not isinstance(rows, pd.DataFrame) or set(rows.columns) != set(schema.names):
+        return schema  # which its encoder will refuse
+    return replace(schema, features=tuple(schema[name] for name in rows.columns))
+
+
+def _usable(background: pd.DataFrame, schema: Schema) -> pd.DataFrame:
+    """The background without the columns that are not explained, such as a label."""
+    if not isinstance(background, pd.DataFrame):
+        received, fix = type(background).__name__, "pass for example the training data"
+    elif lacking := [name for name in schema.names if name not in background.columns]:
+        received, fix = f"no column {lacking[0]!r}", "pass rows of the same table"
+    elif not len(background):
+        received, fix = "no rows", "leave it out, or pass for example the training data"
+    else:
+        return background[list(schema.names)]
+    raise InvalidInput(
+        "background",
+        expected="a pandas DataFrame with rows and every explained column",
+        received=received,
+        fix=fix,
+    )
+
+
+def _drawn(background: pd.DataFrame, seed: int) -> pd.DataFrame:
+    """At most `DONOR_ROWS` background rows."""
+    size = len(background)
+    rng = np.random.default_rng([seed, *b"background"])
+    chosen = np.sort(rng.choice(size, size=min(size, DONOR_ROWS), replace=False))
+    return background.iloc[chosen]
+
+
+def _unit(outputs: Outputs, background: Array) -> float:
+    """What outputs are counted in; probabilities are their own unit, unless they hardly vary.
+
+    Scores are counted in standard deviations, so that a model in cents is searched like the same
+    model in euros, and one that is spread like probabilities are, like a model of those. Defaults
+    of one in a thousand would be outweighed by every move of a row if they were not, too.
+    """
+    values = to_numpy(outputs.values(background)).astype(np.float64)
+    spread = float(np.sqrt(np.mean(np.var(values, axis=0))))
+    rounding = np.finfo(np.float64).eps * float(np.abs(values).max())
+    if not rounding < spread < np.inf:
+        return 1.0
+    return min(1.0, spread / LEAST_SPREAD) if outputs.probability else spread / USUAL_SPREAD
+
+
+def _check_rules(schema: Schema, rows: pd.DataFrame, codes: np.ndarray) -> None:
+    """Refuse a rule that no row keeps: nothing could ever move."""
+    for rule in schema.rules:
+        alone = replace(schema, rules=(rule,)).encoder(rows)
+        if not alone.obeys(codes).any():
+            raise InvalidInput(
+                f"rule {rule.name!r}",
+                expected="a rule that some of the rows satisfy",
+                received="a rule that no row satisfies",
+                fix="check the rule's direction and units",
+            )

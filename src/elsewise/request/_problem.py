@@ -1,0 +1,136 @@
+"""The question: a population, a model, a target, and how far each side may be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from elsewise._arrays import Array, asarray_like, namespace, take
+from elsewise.features import rows_outside
+from elsewise.targets import Constant, Derived, Target
+
+if TYPE_CHECKING:
+    from elsewise.features import Embedding, Legal, Schema
+    from elsewise.models import Outputs
+from elsewise.request._bounds import Bounds
+
+__all__ = ["Population", "Problem", "broken_rows", "generator", "populate"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """Everything the solver needs to know, and nothing about frames or frameworks."""
+
+    factual: Array
+    """Array (n, p): codes of the rows to explain."""
+    schema: Schema
+    """What may change, and how."""
+    embedding: Embedding
+    """Codes to the space in which input distances are measured."""
+    outputs: Outputs
+    """The model, in its own precision: what is certified and returned."""
+    precise: Outputs
+    """The model as the search computes it: in double precision where it can be."""
+    target: Target
+    """What its outputs should look like."""
+    background: Array
+    """Array (m, p): codes of rows that give observed values and donors."""
+    obeys: Callable[[Array], np.ndarray] | None = None
+    """Codes (n, p) to bool (n,): which rows keep every rule; None without rules."""
+    bounds: Bounds = field(default_factory=Bounds)
+    """How far each side may be."""
+    unit: float = 1.0
+    """What outputs are counted in where they are weighed against inputs."""
+    seed: int = 0
+    """The one source of randomness."""
+
+    def generator(self, purpose: str) -> np.random.Generator:
+        """Return the random generator for one purpose: the same seed and purpose, the same draws.
+
+        Purposes are named so that, say, asking for more bootstrap draws never changes directions.
+        """
+        return generator(self.seed, purpose)
+
+
+def generator(seed: int, purpose: str) -> np.random.Generator:
+    """Return the random generator of a seed for one purpose."""
+    return np.random.default_rng([seed, *purpose.encode()])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Population:
+    """Rows at rest: what the row-wise steps need to know about where each row started."""
+
+    codes: Array
+    """Array (n, p): factual codes."""
+    embedded: Array
+    """Array (n, d): factual embedding."""
+    outputs: Array
+    """Array (n, K): the model's outputs on the factual rows."""
+    legal: Legal
+    """The box each cell may move in; points in rows that stay."""
+    wanted: Array | None
+    """Array (n, K): outputs wanted row by row, where the target is a function of the output."""
+    pinned: Array
+    """Boolean array (n,): rows that stay: already as wanted, or breaking a rule or range."""
+    complete: bool
+    """Whether no cell is missing; then none ever is, as rows move."""
+
+    def embed(self, embedding: Embedding, codes: Array) -> Array:
+        """Return phi(codes), (n, d), of these rows, wherever they have moved."""
+        return embedding.embed_present(codes) if self.complete else embedding.embed(codes)
+
+    def block(self, rows: slice) -> Population:
+        """Some of the rows, one after the other."""
+        return Population(
+            codes=self.codes[rows, ...],
+            embedded=self.embedded[rows, ...],
+            outputs=self.outputs[rows, ...],
+            legal=self.legal.block(rows),
+            wanted=None if self.wanted is None else self.wanted[rows, ...],
+            pinned=self.pinned[rows],
+            complete=self.complete,
+        )
+
+    def take(self, index: Array) -> Population:
+        """Some of the rows, int (m,)."""
+        return Population(
+            codes=take(self.codes, index),
+            embedded=take(self.embedded, index),
+            outputs=take(self.outputs, index),
+            legal=self.legal.take(index),
+            wanted=None if self.wanted is None else take(self.wanted, index),
+            pinned=take(self.pinned, index),
+            complete=self.complete,
+        )
+
+
+def broken_rows(problem: Problem, codes: Array) -> Array:
+    """Return, bool (n,), the rows that break a rule or a declared range, and so stay."""
+    broken = rows_outside(problem.schema.features, codes)
+    if problem.obeys is None:
+        return broken
+    return broken | asarray_like(~problem.obeys(codes), broken)
+
+
+def populate(problem: Problem, codes: Array) -> Population:
+    """Look at rows before they move."""
+    xp = namespace(codes)
+    outputs = problem.precise.values(codes)
+    wanted, pinned = None, broken_rows(problem, codes)
+    if isinstance(problem.target, Derived | Constant):
+        wanted = problem.target.of(outputs)
+        pinned = pinned | xp.all(wanted == outputs, axis=-1)
+    legal = problem.schema.legal(codes, broken=pinned)
+    return Population(
+        codes=codes,
+        embedded=problem.embedding.embed(codes),
+        outputs=outputs,
+        legal=legal,
+        wanted=wanted,
+        pinned=pinned,
+        complete=not bool(xp.any(xp.isnan(codes))),
+    )

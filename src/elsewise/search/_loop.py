@@ -1,0 +1,329 @@
+"""The paper's Algorithm 1 as pure functions: init, step, iterate.
+
+A ``State`` is complete: the rows, their outputs, their limits and the steps that led there. The
+rows that are returned are the rows whose limits were computed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from elsewise._arrays import Array, asarray_like, namespace, row_products, to_numpy
+from elsewise._resources import using
+from elsewise.confidence import Comparison, UpperLimit
+from elsewise.maps import Map
+from elsewise.measure import (
+    Recording,
+    SideMeasure,
+    measure_inputs,
+    measure_outputs,
+    output_comparison,
+    output_directions,
+    target_partners,
+)
+from elsewise.moves import (
+    Edits,
+    EditScores,
+    Motion,
+    Rows,
+    Step,
+    Unit,
+    draw_edits,
+    move,
+    revert_edits,
+    start,
+    units,
+    update_scores,
+)
+from elsewise.request import Population, Problem, generator, populate
+from elsewise.settings import Balance, Settings
+from elsewise.transport import direction_blocks, project
+
+__all__ = ["Iteration", "State", "init", "run", "step"]
+
+
+class Iteration(NamedTuple):
+    """One row of the history; distances on the root scale."""
+
+    iteration: int
+    eta: float
+    """Weight of the outputs in the step that led here; 0 at the start."""
+    inputs: float
+    """Input distance, trimmed, on the optimizer's directions."""
+    inputs_limit: float
+    """Upper limit of that distance; NaN where the inputs have no bound, so that none is needed."""
+    outputs: float
+    outputs_limit: float
+    """The same for the outputs."""
+    objective: float
+    """Q at the step's eta and plans, after the step."""
+    change: float
+    """Root mean square move of this iteration, in standard deviations of a row."""
+
+
+class Trail(NamedTuple):
+    """The steps so far, newest first, shared between states."""
+
+    step: Step
+    before: Trail | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setup:
+    """What stays the same during a run."""
+
+    population: Population
+    settings: Settings
+    output_directions: Array
+    outputs: Comparison
+    """The factual outputs against the target, which need not be sorted again."""
+    target_partners: Array | None
+    """Array (M, n): target quantiles by rank; None where rows know what they want."""
+    units: tuple[Unit, ...]
+    """What edits can move."""
+    background: np.ndarray
+    """ndarray (m, p): rows that edits take values from."""
+    background_outputs: np.ndarray
+    """ndarray (m, K)."""
+    sparsity: float = 0.0
+    """Cost of a changed cell, in units of a move by one standard deviation, squared."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """One iterate, with everything known about it."""
+
+    rows: Rows
+    embedded: Array
+    """Array (n, d): the rows' embedding."""
+    record: Iteration
+    directions: Array
+    """Array (d, N): directions of the plans at this iterate; the step here was not made on them."""
+    input_side: SideMeasure
+    output_side: SideMeasure
+    balance: Balance
+    scores: EditScores
+    trail: Trail | None
+    setup: Setup
+
+    @property
+    def inputs(self) -> UpperLimit | None:
+        """Upper limit of the input distance; None where the inputs have no bound."""
+        return self.input_side.limit
+
+    @property
+    def outputs(self) -> UpperLimit | None:
+        """Upper limit of the output distance; None where the outputs have no bound."""
+        return self.output_side.limit
+
+    def map(self) -> Map:
+        """The recorded map that leads from the factual rows to this state."""
+        steps: list[Step] = []
+        trail = self.trail
+        while trail is not None:
+            steps.append(trail.step)
+            trail = trail.before
+        return Map(steps=tuple(reversed(steps)), motion=motion_of(self.setup.settings))
+
+
+def motion_of(settings: Settings) -> Motion:
+    """Return the part of the settings that the recorded map needs."""
+    gradient = settings.step == "gradient"
+    return Motion(gradient=gradient, tau=settings.tau, noise=settings.start_noise, rho=settings.rho)
+
+
+def init(problem: Problem, settings: Settings) -> State:
+    """Line 1: the start, x' (plus noise for the paper's gradient step)."""
+    with using(settings.resources):
+        return _init(problem, settings)
+
+
+def _init(problem: Problem, settings: Settings) -> State:
+    population = populate(problem, problem.factual)
+    across = asarray_like(
+        output_directions(problem, problem.generator("output directions")), population.outputs
+    )
+    background = to_numpy(problem.background)
+    moving = units(problem.schema, np.concatenate([background, to_numpy(problem.factual)]))
+    setup = Setup(
+        population=population,
+        settings=settings,
+        output_directions=across,
+        outputs=output_comparison(problem, population, population.outputs, across).prepared(),
+        target_partners=target_partners(problem, population, across),
+        units=moving,
+        background=background,
+        background_outputs=to_numpy(problem.precise.values(problem.background)),
+    )
+    rows = start(problem, motion_of(settings), population)
+    info = StepInfo(0, 0.0, np.array([math.nan, math.inf]))
+    embedded = population.embed(problem.embedding, rows.codes)
+    scores = EditScores.none(len(moving))
+    return _measured(problem, setup, rows, embedded, settings.balance, scores, None, info)
+
+
+class StepInfo(NamedTuple):
+    """How a state was made."""
+
+    iteration: int
+    eta: float
+    measures: Array
+    """Array (2,): objective and change, left on their device until they are needed."""
+
+
+def step(problem: Problem, state: State) -> State:
+    """Lines 3 to 9: plans, limits, eta, and the row step."""
+    with using(state.setup.settings.resources):
+        return _step(problem, state)
+
+
+def _step(problem: Problem, state: State) -> State:
+    setup, rows = state.setup, state.rows
+    settings = setup.settings
+    xp = namespace(rows.codes)
+    level = problem.bounds.side_level
+    gap_inputs = _gap(problem.bounds.inputs, state.inputs, level)
+    gap_outputs = _gap(problem.bounds.outputs, state.outputs, level) / problem.unit
+    eta, balance = state.balance.choose(gap_inputs, gap_outputs)
+    iteration = state.record.iteration + 1
+    anchors = state.input_side.plan
+    assert anchors is not None  # inputs always have a plan
+    recorded = Step(
+        eta=eta,
+        directions=state.directions,
+        # Lines 3 and 4: the plans are the sorts behind the limits; recorded as monotone maps.
+        anchors=anchors,
+        output_directions=setup.output_directions,
+        wanted=state.output_side.plan,
+        edits=_drawn_edits(problem, state, iteration),
+        sparsity=setup.sparsity,
+    )
+    # Lines 8 and 9.
+    population, embedded = setup.population, state.embedded
+    moved = move(problem, motion_of(settings), population, recorded, rows, embedded)
+    after = population.embed(problem.embedding, moved.rows.codes)
+    moves = after - embedded
+    info = StepInfo(
+        iteration=iteration,
+        eta=eta,
+        measures=xp.stack(
+            [
+                xp.mean(moved.costs[1, ...]),
+                xp.sqrt(xp.mean(row_products(moves, moves))),
+            ]
+        ),
+    )
+    scores = state.scores
+    if recorded.edits is not None:
+        gains = to_numpy(moved.gains)[: recorded.edits.sources.shape[0]]
+        scores = update_scores(scores, recorded.edits, setup.units, gains / rows.codes.shape[0])
+    trail = Trail(recorded, state.trail)
+    return _measured(problem, setup, moved.rows, after, balance, scores, trail, info)
+
+
+def _drawn_edits(problem: Problem, state: State, iteration: int) -> Edits | None:
+    """Edits for this iteration: where the model has no slope, or something is not a number."""
+    setup = state.setup
+    smooth = problem.outputs.smooth
+    if setup.settings.step == "gradient":
+        return None
+    if smooth and setup.sparsity == 0 and all(unit.settings is None for unit in setup.units):
+        return None
+    # A model with a slope is cheap to ask, and edits are then few of its proposals.
+    count = setup.settings.edits or _edit_count(state.rows.codes.shape[0]) * (2 if smooth else 1)
+    rng = problem.generator(f"edits {iteration}")
+    drawn = draw_edits(
+        setup.units, setup.background, setup.background_outputs, state.scores, count, rng
+    )
+    if setup.sparsity > 0:
+        drawn = revert_edits(setup.units, drawn)
+    return drawn.like(state.rows.codes)
+
+
+def _edit_count(rows: int) -> int:
+    """With many rows each edit is tried many times, so fewer are enough to learn what helps."""
+    return 30 + round(30 * min(1.0, math.sqrt(50 / rows)))
+
+
+def _gap(bound: float | None, limit: UpperLimit | None, level: float) -> float:
+    """Room left under a bound; a side without a bound never complains."""
+    return math.inf if bound is None or limit is None else bound - limit.upper(level)
+
+
+def _measured(
+    problem: Problem,
+    setup: Setup,
+    rows: Rows,
+    embedded: Array,
+    balance: Balance,
+    scores: EditScores,
+    trail: Trail | None,
+    info: StepInfo,
+) -> State:
+    """Lines 5 and 6: the upper limits of these rows, on directions of their own."""
+    population, settings = setup.population, setup.settings
+    drawn = info.iteration if settings.redraw else 0
+    theta = _drawn_directions(problem.seed, drawn, problem.embedding.size, settings.directions)
+    directions = asarray_like(theta, population.embedded)
+    recording = Recording(settings.smoothing, settings.entropy)
+    inputs = measure_inputs(problem, population, embedded, directions, recording)
+    outputs = measure_outputs(
+        problem,
+        setup.outputs.of(project(rows.outputs, setup.output_directions)),
+        setup.target_partners,
+        recording,
+    )
+    level = problem.bounds.side_level
+    objective, change = to_numpy(info.measures).tolist()
+    record = Iteration(
+        iteration=info.iteration,
+        eta=info.eta,
+        inputs=inputs.distance,
+        inputs_limit=math.nan if inputs.limit is None else inputs.limit.upper(level),
+        outputs=outputs.distance,
+        outputs_limit=math.nan if outputs.limit is None else outputs.limit.upper(level),
+        objective=objective,
+        change=change,
+    )
+    return State(
+        rows=rows,
+        embedded=embedded,
+        record=record,
+        directions=directions,
+        input_side=inputs,
+        output_side=outputs,
+        balance=balance,
+        scores=scores,
+        trail=trail,
+        setup=setup,
+    )
+
+
+@lru_cache(maxsize=256)
+def _drawn_directions(seed: int, iteration: int, size: int, minimum: int) -> np.ndarray:
+    """The directions of an iteration, which many runs of one search go through."""
+    drawn = direction_blocks(size, generator(seed, f"directions {iteration}"), minimum)
+    drawn.flags.writeable = False
+    return drawn
+
+
+def run(
+    problem: Problem,
+    state: State,
+    settings: Settings,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> Iterator[State]:
+    """Repeat the step until rows rest, iterations run out or time is up; yields every new state."""
+    for _ in range(settings.iterations):
+        if should_stop():
+            return
+        state = step(problem, state)
+        yield state
+        if state.record.change <= settings.epsilon:
+            return

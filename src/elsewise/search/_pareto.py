@@ -1,0 +1,103 @@
+"""Points of two distances, both better small: which are worth having, and where the bend is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+__all__ = ["knee", "knee_reason", "monotone_front", "pareto_front"]
+
+NEARLY = 0.01
+"""Heights above the chord's corner that differ by less than this are counted as equal."""
+
+
+def pareto_front(inputs: Sequence[float], outputs: Sequence[float]) -> list[int]:
+    """Indices of the points that no other point beats, by growing inputs.
+
+    A point is beaten by one that is nowhere worse and somewhere better; of equal points the first
+    stays. Along the answer inputs strictly grow and outputs strictly fall.
+
+    Examples
+    --------
+    >>> undominated([0.0, 0.3, 0.1, 0.2], [1.0, 0.1, 0.5, 0.6])
+    [0, 2, 1]
+    """
+    kept: list[int] = []
+    least = np.inf
+    for k in np.lexsort((outputs, inputs)).tolist():
+        if outputs[k] < least:
+            kept.append(k)
+            least = outputs[k]
+    return kept
+
+
+def monotone_front(
+    points: Sequence[tuple[float, float]], limits: Sequence[tuple[float, float]]
+) -> list[int]:
+    """Indices of points that fall in both views, by growing inputs, as many as there are.
+
+    What beats others by its distances may be beaten by its limits, or trade places with another.
+
+    Parameters
+    ----------
+    points, limits
+        Pairs (inputs, outputs) of the same points: distances, and upper limits of them.
+
+    Examples
+    --------
+    >>> falling([(0.1, 0.9), (0.2, 0.5), (0.3, 0.4)], [(0.2, 1.0), (0.5, 0.6), (0.4, 0.7)])
+    [0, 1]
+    """
+    order = pareto_front(*zip(*points, strict=True))
+    chains: list[list[int]] = []  # the longest that ends at each point
+    for here in order:
+        inputs, outputs = limits[here]
+        before = [
+            chain
+            for chain in chains
+            if limits[chain[-1]][0] < inputs and limits[chain[-1]][1] > outputs
+        ]
+        chains.append([*max(before, key=len, default=[]), here])
+    return max(chains, key=len)
+
+
+def knee(inputs: Sequence[float], outputs: Sequence[float]) -> int:
+    """Index of the point farthest below the chord of a falling curve, both axes scaled to [0, 1].
+
+    Of points that are nearly as far below it, the last: where the curve is as good as straight,
+    there is no knee, and the closest outputs are what was asked for.
+
+    Examples
+    --------
+    >>> knee([0.0, 0.1, 1.0], [1.0, 0.2, 0.0]), knee([0.0, 0.5, 1.0], [1.0, 0.5, 0.0])
+    (1, 2)
+    """
+    heights = _unit(inputs) + _unit(outputs)
+    return int(np.flatnonzero(heights <= heights.min() + NEARLY)[-1])
+
+
+def knee_reason(inputs: Sequence[float], outputs: Sequence[float], chosen: int) -> str:
+    """Say in words why the knee is where it is.
+
+    Examples
+    --------
+    >>> knee_reason([0.0, 0.1, 1.0], [1.0, 0.2, 0.0], 1)
+    '80 % of the possible fall in output distance for 10 % of the largest input distance'
+    """
+    if len(inputs) == 1:
+        return "no other population is closer to the target"
+    if chosen == len(inputs) - 1:
+        return "the frontier has no bend: the closest outputs found"
+    fall, price = 1.0 - _unit(outputs)[chosen], inputs[chosen] / (max(inputs) or 1.0)
+    return (
+        f"{100 * fall:.0f} % of the possible fall in output distance for {100 * price:.0f} % of "
+        "the largest input distance"
+    )
+
+
+def _unit(values: Sequence[float]) -> np.ndarray:
+    """Values moved and scaled to [0, 1]; zeros where all are equal."""
+    array = np.asarray(values, dtype=np.float64)
+    width = float(np.ptp(array))
+    return (array - array.min()) / width if width > 0 else np.zeros_like(array)

@@ -1,0 +1,158 @@
+"""The three cases: both bounds, one, none."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Generator
+
+from elsewise.request import Problem
+from elsewise.search._loop import State, init, run
+from elsewise.search._outcome import Outcome, Solution
+from elsewise.search._pareto import knee, knee_reason, pareto_front
+from elsewise.search._runs import ShouldStop, clock, finish
+from elsewise.search._sides import Side, bounded_sides, selection_distance
+from elsewise.search._sparse import sparser
+from elsewise.search._sweep import trace
+from elsewise.search._track_bound import Found, schedules, track_bound
+from elsewise.settings import Settings
+
+__all__ = ["iterate", "solve"]
+
+
+def iterate(
+    problem: Problem,
+    settings: Settings | None = None,
+    stop: Callable[[], bool] | None = None,
+) -> Generator[State, None, Solution]:
+    """Yield every iterate of the search; the generator's return value is the solution.
+
+    The loop is yours: watch it, stop it, draw it. Where ``stop()`` is true the search ends with the
+    best so far, as if its time were up.
+    """
+    settings = settings or Settings()
+    should_stop = clock(settings.seconds, stop)
+    first = init(problem, settings)
+    yield first
+    inputs, outputs = bounded_sides(problem, settings)
+    if inputs is not None and outputs is not None:
+        solution = yield from _both(problem, settings, first, inputs, outputs, should_stop)
+    elif (bounded := outputs or inputs) is not None:
+        solution = yield from _one(problem, settings, first, bounded, should_stop)
+    else:
+        solution = yield from _none(problem, settings, first, should_stop)
+    if settings.sparse and solution.outcome is Outcome.CERTIFIED:
+        sides = [side for side in (inputs, outputs) if side is not None]
+        state = yield from sparser(problem, settings, solution.state, sides, should_stop)
+        solution = solution._replace(state=state)
+    return solution
+
+
+def solve(problem: Problem, settings: Settings | None = None) -> tuple[Solution, list[State]]:
+    """Run the search to its end; returns the solution and all states."""
+    return finish(iterate(problem, settings))
+
+
+def _both(
+    problem: Problem,
+    settings: Settings,
+    first: State,
+    inputs: Side,
+    outputs: Side,
+    should_stop: ShouldStop,
+) -> Generator[State, None, Solution]:
+    """Algorithm 1, then the feasible iterate with the largest P."""
+    best, best_rank = first, _rank(problem, first)
+    for state in run(problem, first, settings, should_stop):
+        yield state
+        rank = _rank(problem, state)
+        if rank > best_rank:
+            best, best_rank = state, rank
+    if inputs.met(best) and outputs.met(best):
+        return Solution(best, Outcome.NOTHING_TO_DO if best is first else Outcome.CERTIFIED)
+    # Eta may have narrowed away from a feasible value: the least output distance that the input
+    # bound allows decides whether there is one.
+    tightest = yield from _one(problem, settings, first, inputs, should_stop)
+    evidence = outputs.certified(tightest.state, settings.draws)
+    if evidence.met and inputs.met(tightest.state):
+        return Solution(tightest.state, Outcome.CERTIFIED)
+    nearest = yield from _one(problem, settings, first, outputs, should_stop)
+    if outputs.met(nearest.state) and inputs.met(nearest.state):
+        return Solution(nearest.state, Outcome.CERTIFIED)
+    if should_stop():
+        outcome = Outcome.OUT_OF_TIME
+    elif best.record.inputs == 0 and tightest.state.record.inputs == 0:
+        outcome = Outcome.NOTHING_MOVES
+    else:
+        outcome = Outcome.NOT_FEASIBLE
+    return Solution(best, outcome, "outputs", evidence.at_most)
+
+
+def _rank(problem: Problem, state: State) -> tuple[float, float]:
+    """Feasible iterates by probability, ties and infeasible ones by the worst ratio to a bound."""
+    bounds, record = problem.bounds, state.record
+    bound_x, bound_y = bounds.inputs or math.inf, bounds.outputs or math.inf
+    worst = max(record.inputs_limit / bound_x, record.outputs_limit / bound_y)
+    if worst > 1.0:
+        return (-1.0, -worst)
+    levels = [
+        limit.probability(bound)
+        for limit, bound in ((state.inputs, bound_x), (state.outputs, bound_y))
+        if limit is not None
+    ]
+    return (min(levels), -worst)
+
+
+def _one(
+    problem: Problem, settings: Settings, first: State, side: Side, should_stop: ShouldStop
+) -> Generator[State, None, Solution]:
+    """The smallest distance on the other side that meets the bound."""
+    if side.name == "outputs" and side.met(first):
+        return Solution(first, Outcome.NOTHING_TO_DO)
+    found: list[Found] = []
+    closest = [first]
+    for pace in schedules(problem, first, side):
+        more, least = yield from track_bound(problem, settings, first, side, pace, should_stop)
+        found += more
+        closest.append(least)
+    in_order = sorted(found, key=lambda one: one.other)
+    chosen = next((one.state for one in in_order if side.met(one.state)), None)
+    if chosen is None:
+        return _not_met([*closest, *(one.state for one in in_order)], side, should_stop)
+    if should_stop():
+        return Solution(chosen, Outcome.OUT_OF_TIME)
+    return Solution(chosen, _moved(chosen))
+
+
+def _not_met(states: list[State], side: Side, should_stop: ShouldStop) -> Solution:
+    """The least violating iterate, and what is reachable; x' comes first."""
+    closest = min(states, key=side.limit)
+    evidence = side.certified(closest, side.draws)
+    if should_stop():
+        outcome = Outcome.OUT_OF_TIME
+    elif evidence.met:
+        return Solution(closest, _moved(closest))
+    elif all(state.record.inputs == 0 for state in states):
+        outcome = Outcome.NOTHING_MOVES
+    else:
+        outcome = Outcome.NOT_FEASIBLE
+    return Solution(closest, outcome, side.name, evidence.at_most)
+
+
+def _moved(state: State) -> Outcome:
+    return Outcome.NOTHING_MOVES if state.record.inputs == 0 else Outcome.CERTIFIED
+
+
+def _none(
+    problem: Problem, settings: Settings, first: State, should_stop: ShouldStop
+) -> Generator[State, None, Solution]:
+    """Sweep eta and take the knee."""
+    ends = yield from trace(problem, settings, first, should_stop)
+    if all(state.record.inputs == 0 for state in ends):
+        return Solution(first, Outcome.NOTHING_MOVES)
+    inputs = list(map(selection_distance(problem), ends))
+    outputs = [state.record.outputs for state in ends]
+    curve = pareto_front(inputs, outputs)
+    points = [inputs[k] for k in curve], [outputs[k] for k in curve]
+    chosen = knee(*points)
+    reason = knee_reason(*points, chosen)
+    return Solution(ends[curve[chosen]], Outcome.CHOSEN, reason=reason)

@@ -1,0 +1,70 @@
+"""Sweeps of eta: the points of the frontier."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Iterator
+
+from elsewise.request import Problem
+from elsewise.search._loop import State, init
+from elsewise.search._runs import ShouldStop, clock, finish, run_at_eta
+from elsewise.settings import Settings
+
+__all__ = ["SWEEP_LOGITS", "sweep", "trace", "warm_start"]
+
+SWEEP_LOGITS = tuple(float(logit) for logit in range(-5, 6))
+"""Logits of eta along the frontier."""
+ITERATIONS = 10
+"""Iterations at each eta of a sweep, which starts where the one before came to rest."""
+KICK_LOGIT = {True: 3.0, False: 0.0}
+"""Logit of eta in the first iterations: where slopes alone lead, and where not."""
+KICK_ITERATIONS = 8
+
+
+def trace(
+    problem: Problem,
+    settings: Settings,
+    first: State,
+    should_stop: ShouldStop = lambda: False,
+    logits: Iterable[float] = SWEEP_LOGITS,
+) -> Generator[State, None, list[State]]:
+    """Yield the iterates of two sweeps of eta; returns x' and where each eta came to rest.
+
+    Down from a first push, and up from x'. Rows that relax may keep changes they no longer need,
+    rows that start at x' may never leave the minimum they start in: each sweep has the better
+    points on a part of the frontier.
+    """
+    ends = [first]
+    up = sorted(logits)
+    state = yield from warm_start(problem, settings, first, should_stop)
+    for start, way in ((state, up[::-1]), (first, up)):
+        state = start
+        for logit in way:
+            if should_stop():
+                return ends
+            state = yield from run_at_eta(problem, settings, state, logit, should_stop, ITERATIONS)
+            ends.append(state)
+    return ends
+
+
+def sweep(
+    problem: Problem, settings: Settings, logits: Iterable[float] = SWEEP_LOGITS
+) -> Iterator[State]:
+    """Yield the iterate at which each fixed eta = logistic(logit) comes to rest, largest first."""
+    never = clock(None, None)
+    state, _ = finish(warm_start(problem, settings, init(problem, settings), never))
+    for logit in sorted(logits, reverse=True):
+        state, _ = finish(run_at_eta(problem, settings, state, logit, never, ITERATIONS))
+        yield state
+
+
+def warm_start(
+    problem: Problem,
+    settings: Settings,
+    first: State,
+    should_stop: ShouldStop,
+    iterations: int = KICK_ITERATIONS,
+) -> Generator[State, None, State]:
+    """Push the outputs first, so that rows leave the flat parts and local minima they start in."""
+    numbers_only = all(unit.settings is None for unit in first.setup.units)
+    logit = KICK_LOGIT[problem.precise.smooth and numbers_only]
+    return (yield from run_at_eta(problem, settings, first, logit, should_stop, iterations))

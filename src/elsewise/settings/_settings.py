@@ -1,0 +1,122 @@
+"""How a search is run: a record that is checked when it is made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from elsewise._resources import Resources, parse_memory
+from elsewise.errors import InvalidInput
+from elsewise.settings._balance import IntervalNarrowing
+from elsewise.transport import checked_epsilon
+
+__all__ = ["Balance", "Fixed", "Settings"]
+
+FIT_ROWS = 20_000
+"""Rows that a fit needs at most: its limit is then within about a hundredth of its distance."""
+PAPER_NOISE = 0.01
+"""Standard deviation of the start noise in the paper's experiments."""
+
+
+class Balance(Protocol):
+    """Anything that chooses eta from the room left on each side."""
+
+    def choose(self, gap_inputs: float, gap_outputs: float) -> tuple[float, Balance]:
+        """Return eta and the balance to use next."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fixed:
+    """The same eta at every iteration."""
+
+    eta: float
+
+    def choose(self, gap_inputs: float, gap_outputs: float) -> tuple[float, Fixed]:
+        """Return eta, whatever the gaps."""
+        return self.eta, self
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How the search is run; the defaults are meant to be left alone."""
+
+    step: str = "proposals"
+    """"proposals" (propose legal rows, keep the best) or "gradient" (the paper's own step)."""
+    balance: Balance = field(default_factory=IntervalNarrowing)
+    """How eta is chosen when both limits are given."""
+    iterations: int = 60
+    """At most this many iterations for one choice of eta, or in all when both limits are given.
+    With one limit eta changes at every iteration: the search ends when nothing improves, after at
+    most four times as many."""
+    epsilon: float = 0.02
+    """Stop when rows move less than this (root mean square, in standard deviations of a row)."""
+    seconds: float | None = None
+    """Time budget; the best so far is returned when it is spent."""
+    directions: int = 64
+    """At least this many directions, in complete orthonormal blocks."""
+    draws: int = 999
+    """Bootstrap draws of the certificate."""
+    tau: float = 1.0
+    """Step size of the gradient step."""
+    noise: float | None = None
+    """Noise added to the start; None: 0.01 for the gradient step, none for proposals."""
+    rho: float = 1.0
+    """Share of the transported anchor; the rest is the factual row."""
+    smoothing: float = 1.0
+    """Window of the recorded maps in units of sqrt(n) ranks; 0 records every pair."""
+    sparse: bool = False
+    """Afterwards take back every change the limits can do without."""
+    redraw: bool = True
+    """Draw new directions at every iteration, so that none is over-fitted; False: the paper's."""
+    entropy: float | None = None
+    """Epsilon of entropic plans, in units of the variance of the side that a plan leads to; None:
+    exact plans, the sorts. The limits are those of the distances without entropy either way."""
+    edits: int | None = None
+    """Edits offered to every row at every iteration; None: 60 for 50 rows, 30 for many."""
+    fit_rows: int = FIT_ROWS
+    """With a held-out certificate, at most this many rows, drawn at random, are fitted to; the map
+    is then applied to all rows."""
+    threads: int | None = None
+    """Threads over directions and rows; None: ELSEWISE_THREADS or OMP_NUM_THREADS if set, else all
+    cores. Results do not depend on it."""
+    memory: int | str | None = None
+    """Bytes, or a text such as "2GB", for the arrays made on the way; None: 2 GiB. Results do not
+    depend on it."""
+
+    def __post_init__(self) -> None:
+        _check(
+            self.step in ("proposals", "gradient"), "step", "'proposals' or 'gradient'", self.step
+        )
+        _check(self.iterations >= 1, "iterations", "at least 1", self.iterations)
+        _check(self.epsilon >= 0, "epsilon", "a number >= 0", self.epsilon)
+        _check(self.seconds is None or self.seconds > 0, "seconds", "a number > 0", self.seconds)
+        _check(self.directions >= 1, "directions", "at least 1", self.directions)
+        _check(self.draws >= 1, "draws", "at least 1", self.draws)
+        _check(self.tau > 0, "tau", "a number > 0", self.tau)
+        _check(self.noise is None or self.noise >= 0, "noise", "a number >= 0", self.noise)
+        _check(0 <= self.rho <= 1, "rho", "a number in [0, 1]", self.rho)
+        _check(self.smoothing >= 0, "smoothing", "a number >= 0", self.smoothing)
+        _check(self.fit_rows >= 20, "fit_rows", "at least 20", self.fit_rows)
+        _check(self.threads is None or self.threads >= 1, "threads", "at least 1", self.threads)
+        if self.memory is not None:
+            parse_memory(self.memory)
+        if self.entropy is not None:
+            checked_epsilon(self.entropy, "settings.entropy")
+
+    @property
+    def resources(self) -> Resources:
+        """What the search may use of the machine."""
+        return Resources.of(self.threads, self.memory)
+
+    @property
+    def start_noise(self) -> float:
+        """Noise of the start: what was asked for, or what goes with the step."""
+        usual = PAPER_NOISE if self.step == "gradient" else 0.0
+        return usual if self.noise is None else self.noise
+
+
+def _check(holds: bool, name: str, expected: str, received: object) -> None:
+    if not holds:
+        raise InvalidInput(
+            f"settings.{name}", expected=expected, received=repr(received), fix="see ew.Settings"
+        )
