@@ -136,7 +136,7 @@ def test_estimators_and_networks_travel() -> None:
         "estimator": LogisticRegression().fit(numbers, outcome),
         "network": ew.models.torch_model(net, prepare=lambda codes: codes / 10),
     }
-    task = ew.Task(name="", model=None, rows=numbers, **ASKED)
+    task = ew.Request(name="", model=None, rows=numbers, **ASKED)
     near, far = (ew.explain_sweep(task, model=models, jobs=jobs) for jobs in (1, 2))
     assert not far.failures
     for name in models:
@@ -192,7 +192,7 @@ def test_groups_share_a_background_with_dates_of_its_own() -> None:
         ({"seed": -1}, "seed: expected a whole number"),
         ({"seed": "0"}, "seed: expected a whole number"),
         ({"jobs": 0}, "jobs: expected a whole number"),
-        ({"frame": FRAME[:0], "schema": ew.Schema.infer(FRAME)}, "tasks: expected at least one"),
+        ({"frame": FRAME[:0], "schema": ew.Schema.infer(FRAME)}, "requests: expected at least one"),
         ({"frame": FRAME.to_numpy()}, "frame: expected a pandas DataFrame"),
     ],
 )
@@ -307,7 +307,7 @@ def test_one_bar_for_all(capsys: pytest.CaptureFixture[str]) -> None:
 
 # --- sweeps and tasks -----------------------------------------------------------------------------
 
-TASK = ew.Task(name="", model=score, rows=FRAME[:40], **ASKED)
+TASK = ew.Request(name="", model=score, rows=FRAME[:40], **ASKED)
 
 
 def test_a_sweep_is_every_combination() -> None:
@@ -345,12 +345,15 @@ def test_the_table_says_what_the_explanations_say() -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: ew.explain_sweep(TASK), "choices: expected fields of Task .* received none"),
+        (lambda: ew.explain_sweep(TASK), "choices: expected fields of Request .* received none"),
         (lambda: ew.explain_sweep(TASK, limit=[1]), "choices: .* received 'limit'"),
         (lambda: ew.explain_sweep(TASK, seed=3), "choices: expected a mapping .* received int"),
-        (lambda: ew.explain_sweep(TASK, seed=[]), "tasks: expected at least one Task"),
-        (lambda: ew.explain_many([]), "tasks: expected at least one Task, received none"),
-        (lambda: ew.explain_many([TASK, 3]), "tasks: expected at least one Task, received int"),
+        (lambda: ew.explain_sweep(TASK, seed=[]), "requests: expected at least one Request"),
+        (lambda: ew.explain_many([]), "requests: expected at least one Request, received none"),
+        (
+            lambda: ew.explain_many([TASK, 3]),
+            "requests: expected at least one Request, received int",
+        ),
         (lambda: ew.explain_many([TASK, TASK]), "names that differ, also as text, received ''"),
         (lambda: ew.explain_sweep(TASK, seed=[1, "1"]), "received 'seed=1' more than once"),
     ],
@@ -366,14 +369,14 @@ def test_answers_come_in_the_order_of_the_tasks() -> None:
         return score(rows)
 
     tasks = [
-        ew.Task(name=("first", 1), model=slow, rows=FRAME[:30], **ASKED),
-        ew.Task(name="second", model=score, rows=FRAME[:30], **ASKED),
+        ew.Request(name=("first", 1), model=slow, rows=FRAME[:30], **ASKED),
+        ew.Request(name="second", model=score, rows=FRAME[:30], **ASKED),
     ]
     with joblib.parallel_config(backend="threading", n_jobs=2):
         found = ew.explain_many(tasks)
     assert list(found) == [("first", 1), "second"]
     assert found.table.index.tolist() == [("first", 1), "second"]
-    assert repr(found) == "<Explanations: 2 tasks, 2 as asked for, 0 failed>"
+    assert repr(found) == "<Explanations: 2 requests, 2 as asked for, 0 failed>"
 
 
 def test_a_worker_that_dies_fails_only_its_task() -> None:

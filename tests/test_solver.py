@@ -87,12 +87,15 @@ def pose(
     encoder = schema.encoder(rows)
     codes = encoder.encode(rows)
     outputs = bind(model, encoder, probe=codes[:32])
+    precise = outputs.precise(codes[:32])
     return Problem(
         factual=codes,
+        factual_outputs=outputs.values(codes),
+        precise_outputs=precise.values(codes),
         schema=schema,
         embedding=schema.embedding(),
         outputs=outputs,
-        precise=outputs.precise(codes[:32]),
+        precise=precise,
         target=target,
         background=codes if background is None else encoder.extend(background).encode(background),
         obeys=encoder.obeys if schema.rules else None,

@@ -10,7 +10,8 @@ import pandas as pd
 import pytest
 
 import elsewise as ew
-from elsewise.analysis._stability import _asked, _asked_again, _backgrounds, _rescaled, _reweighed
+from elsewise._explain import explain_request
+from elsewise.analysis._stability import _asked, _backgrounds, _rescaled, _reweighed
 from elsewise.errors import InvalidInput, SavedRunError
 from elsewise.search import Outcome
 from elsewise.transport import direction_blocks, sliced_squared_distance
@@ -54,7 +55,7 @@ def stability(explanation: ew.Explanation) -> ew.Stability:
 
 
 def test_asked_again_unchanged_the_answer_is_the_same(explanation: ew.Explanation) -> None:
-    again = _asked_again(explanation, _asked(explanation))
+    again = explain_request(_asked(explanation), progress=False)
     pd.testing.assert_frame_equal(again.counterfactual, explanation.counterfactual)
     assert again.certificate == explanation.certificate
 
@@ -136,7 +137,7 @@ def test_a_half_of_the_background_gives_scales_and_values(explanation: ew.Explan
     asked = _asked(explanation)
     one, other = _backgrounds(explanation, asked)
     assert len(one.background) + len(other.background) == len(PAST)
-    frame = explanation.encoder.decode(one.background)
+    frame = one.background
     assert one.schema["a"].scale == pytest.approx(frame["a"].std())
     assert one.schema["a"].center == pytest.approx(frame["a"].mean())
     assert one.schema["home"] == asked.schema["home"]

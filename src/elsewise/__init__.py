@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from elsewise.batch import (
         Explanations,
         Failure,
-        Task,
         explain_groups,
         explain_many,
         explain_sweep,
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
     from elsewise.certificate import Certificate
     from elsewise.explanation import Explanation, Status
     from elsewise.features import Schema
-    from elsewise.request import Bounds, Problem
+    from elsewise.request import Bounds, Problem, Request
     from elsewise.saving import load
     from elsewise.search import Outcome, iterate
     from elsewise.settings import IntervalNarrowing, SetShrinking, Settings
@@ -54,12 +53,12 @@ __all__ = [
     "IntervalNarrowing",
     "Outcome",
     "Problem",
+    "Request",
     "Schema",
     "SetShrinking",
     "Settings",
     "Stability",
     "Status",
-    "Task",
     "analysis",
     "baselines",
     "batch",
@@ -95,7 +94,7 @@ _HOME = {
     "Settings": "settings",
     "Stability": "analysis",
     "Status": "explanation",
-    "Task": "batch",
+    "Request": "request",
     "explain": "_explain",
     "explain_groups": "batch",
     "explain_many": "batch",

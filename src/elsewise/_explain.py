@@ -22,6 +22,7 @@ from elsewise.request import (
     Bounds,
     Kind,
     Problem,
+    Request,
     ask,
     broken_rows,
     halve,
@@ -31,7 +32,7 @@ from elsewise.search import Iteration, Outcome, Solution, State, clock, find_sho
 from elsewise.settings import Settings
 from elsewise.targets import Share, Target
 
-__all__ = ["explain"]
+__all__ = ["explain", "explain_request"]
 
 MARGIN = 1.2
 """The fit aims at the limits divided by this: unseen rows are a little farther than seen ones."""
@@ -97,9 +98,9 @@ def explain(
     >>> explanation.ok
     True
     """
-    problem, encoder, settings, kind = ask(
-        model,
-        rows,
+    request = Request(
+        model=model,
+        rows=rows,
         target=target,
         schema=schema,
         background=background,
@@ -109,6 +110,14 @@ def explain(
         seed=seed,
         settings=settings,
     )
+    return explain_request(request, progress, stop)
+
+
+def explain_request(
+    request: Request, progress: bool | None = None, stop: Callable[[], bool] | None = None
+) -> Explanation:
+    """Answer a request; `explain` is this with its arguments written out."""
+    problem, encoder, settings, kind = ask(request)
     watch = _Watch(progress, stop)
     with using(settings.resources):
         if kind is Kind.HELD_OUT:
@@ -118,11 +127,11 @@ def explain(
     notices = (*_notices(problem, encoder), *_sampling(problem, settings, kind))
     return Explanation(
         problem=problem,
-        model=model,
+        model=request.model,
         encoder=encoder,
-        index=rows.index,
+        index=request.rows.index,
         rows=answer.rows,
-        factual_outputs=to_numpy(problem.outputs.values(problem.factual)),
+        factual_outputs=to_numpy(problem.factual_outputs),
         map=answer.map,
         certificate=answer.certificate,
         status=replace(answer.status, notices=(*notices, *answer.certificate.notices)),
@@ -193,7 +202,7 @@ def _held_out(problem: Problem, encoder: Encoder, settings: Settings, watch: _Wa
     solution, records = _fitted(fitted, settings, watch)
     recorded = solution.state.map()
     rows = _returned(problem, encoder, apply_map(problem, recorded, problem.factual).codes)
-    population = populate(tested, tested.factual)
+    population = populate(tested)
     moved = Rows(*(take_rows(part, unseen) for part in rows))
     certificate = certify_rows(
         tested,

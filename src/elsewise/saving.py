@@ -258,6 +258,8 @@ def _rebuild(record: dict[str, Any], arrays: dict[str, np.ndarray], model: Any) 
     return Explanation(
         problem=Problem(
             factual=factual,
+            factual_outputs=outputs.place(arrays["factual_outputs"]),
+            precise_outputs=outputs.place(arrays["factual_outputs"]),
             schema=schema,
             embedding=schema.embedding().like(factual),
             outputs=outputs,

@@ -16,10 +16,9 @@ from elsewise.certificate import certify_inputs, certify_outputs, cutoffs
 from elsewise.confidence import Method
 from elsewise.errors import InvalidInput
 from elsewise.explanation import Explanation
-from elsewise.features import Schema
 from elsewise.maps import replay
 from elsewise.moves import Rows
-from elsewise.request import Bounds, Kind, Population, Problem, ask, halve, populate
+from elsewise.request import Bounds, Kind, Population, Problem, Request, ask, halve, populate
 from elsewise.search import (
     State,
     clock,
@@ -31,7 +30,6 @@ from elsewise.search import (
     trace,
 )
 from elsewise.settings import Settings
-from elsewise.targets import Share, Target
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -103,16 +101,9 @@ def frontier(
     model: Any,
     rows: pd.DataFrame,
     *,
-    target: Target | Share,
-    schema: Schema | None = None,
-    background: pd.DataFrame | None = None,
-    bounds: Bounds | None = None,
-    certify: str = "auto",
-    population: str = "sample",
-    seed: int = 0,
-    settings: Settings | None = None,
     points: int = POINTS,
     progress: bool | None = None,
+    **question: Any,
 ) -> Frontier:
     """Return how close the outputs come to the target for how far the rows move.
 
@@ -123,14 +114,16 @@ def frontier(
 
     Parameters
     ----------
-    model, rows, target, schema, background, certify, population, seed, settings
-        As in `explain`: held out, half of the rows are fitted to and the others measured.
-    bounds
-        Confidence and trim of the limits; bounds are drawn, and do not change the curve.
+    model, rows
+        As in `explain`.
     points
         Number of values of eta in each sweep.
     progress
         Show a progress bar; by default only on a terminal.
+    **question
+        The other arguments of `explain`: ``target``, ``schema``, ``bounds``, ... Held out, half of
+        the rows are fitted to and the others measured. Bounds are drawn, and do not change the
+        curve.
 
     Examples
     --------
@@ -142,18 +135,7 @@ def frontier(
     >>> inputs.is_monotonic_increasing, outputs.is_monotonic_decreasing
     (True, True)
     """
-    asked = ask(
-        model,
-        rows,
-        target=target,
-        schema=schema,
-        background=background,
-        bounds=bounds,
-        certify=certify,
-        population=population,
-        seed=seed,
-        settings=settings,
-    )
+    asked = ask(Request(model=model, rows=rows, **question))
     return _traced(asked.problem, asked.settings, asked.kind, points, progress)
 
 
@@ -182,7 +164,7 @@ def _traced(
     first = init(fitted, settings)
     should_stop = clock(settings.seconds, None)
     ends = _watched(trace(fitted, settings, first, should_stop, logits), progress)
-    population = populate(tested, tested.factual)
+    population = populate(tested)
     moved = _replayed(tested, ends) if kind is Kind.HELD_OUT else [state.rows for state in ends]
     cut = cutoffs(fitted, to_numpy(first.setup.population.outputs))[0]
     places = [

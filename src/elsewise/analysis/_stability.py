@@ -12,14 +12,14 @@ import pandas as pd
 from tqdm.auto import tqdm
 
 from elsewise._arrays import to_numpy
-from elsewise._explain import explain
+from elsewise._explain import explain_request
 from elsewise.analysis._changes import changes
 from elsewise.errors import InvalidInput, SavedRunError
 from elsewise.explanation import Explanation
 from elsewise.features import Feature, Schema
 from elsewise.measure import input_comparison, output_comparison, output_directions
 from elsewise.moves import Rows
-from elsewise.request import Bounds, Kind, populate
+from elsewise.request import Bounds, Kind, Request, populate
 from elsewise.search import Outcome
 from elsewise.transport import direction_blocks
 
@@ -80,17 +80,6 @@ class _Run(NamedTuple):
     shares: pd.Series[Any]
 
 
-class _Change(NamedTuple):
-    """One thing that is different when the question is asked again."""
-
-    name: str
-    seed: int
-    bounds: Bounds
-    schema: Schema
-    background: np.ndarray
-    """ndarray (m, p): codes."""
-
-
 def stability_of(
     explanation: Explanation, seeds: int = 5, progress: bool | None = None
 ) -> Stability:
@@ -125,16 +114,16 @@ def stability_of(
     _check(explanation, seeds)
     asked = _asked(explanation)
     others = [
-        asked._replace(name=f"seed {seed}", seed=seed)
+        replace(asked, name=f"seed {seed}", seed=seed)
         for seed in range(asked.seed + 1, asked.seed + seeds)
     ]
     changed = [*_trims(asked), *_backgrounds(explanation, asked), *_weights(explanation, asked)]
     given = _measured(explanation, explanation)
     disable = None if progress is None else not progress
     bar = tqdm([*others, *changed], desc="stability", unit=" answers", disable=disable, delay=1.0)
-    runs = [_measured(explanation, _asked_again(explanation, change)) for change in bar]
+    runs = [_measured(explanation, explain_request(change, progress=False)) for change in bar]
     over_seeds = [given, *runs[: len(others)]]
-    names = [GIVEN, *(change.name for change in changed)]
+    names = [GIVEN, *(str(change.name) for change in changed)]
     return Stability(
         spread=_spread(explanation, over_seeds),
         sensitivity=_sensitivity(names, [given, *runs[len(others) :]]),
@@ -163,51 +152,51 @@ def _check(explanation: Explanation, seeds: int) -> None:
         problem.obeys(problem.factual)  # a loaded run refuses: its rules were not saved
 
 
-def _asked(explanation: Explanation) -> _Change:
+def _asked(explanation: Explanation) -> Request:
     """The question as it was asked."""
-    problem = explanation.problem
-    return _Change(
-        GIVEN, problem.seed, problem.bounds, problem.schema, to_numpy(problem.background)
-    )
-
-
-def _asked_again(explanation: Explanation, change: _Change) -> Explanation:
-    kind = explanation.certificate.kind
-    return explain(
-        explanation.model,
-        explanation.factual,
-        target=explanation.problem.target,
-        schema=change.schema,
-        background=explanation.encoder.decode(change.background),
-        bounds=change.bounds,
+    problem, kind = explanation.problem, explanation.certificate.kind
+    return Request(
+        name=GIVEN,
+        model=explanation.model,
+        rows=explanation.factual,
+        target=problem.target,
+        schema=problem.schema,
+        background=explanation.encoder.decode(problem.background),
+        bounds=problem.bounds,
         certify="auto" if kind is Kind.POPULATION else kind.value,
-        seed=change.seed,
+        seed=problem.seed,
         settings=explanation.settings,
-        progress=False,
     )
 
 
-def _trims(asked: _Change) -> list[_Change]:
-    trim = asked.bounds.trim
+def _trims(asked: Request) -> list[Request]:
+    bounds = asked.bounds or Bounds()
+    trim = bounds.trim
     others = (0.0, min(2.0 * trim, 0.25)) if trim > 0 else (0.05, 0.1)
     return [
-        asked._replace(name=f"trim {other:g}", bounds=replace(asked.bounds, trim=other))
+        replace(asked, name=f"trim {other:g}", bounds=replace(bounds, trim=other))
         for other in others
         if other != trim
     ]
 
 
-def _backgrounds(explanation: Explanation, asked: _Change) -> list[_Change]:
+def _backgrounds(explanation: Explanation, asked: Request) -> list[Request]:
     """Either half of the background, drawn at random, gives values and scales."""
-    order = explanation.problem.generator("stability background").permutation(len(asked.background))
+    background = to_numpy(explanation.problem.background)
+    schema = explanation.problem.schema
+    order = explanation.problem.generator("stability background").permutation(len(background))
     middle = len(order) // 2
     found = []
     for name, half in (("one half", order[:middle]), ("the other half", order[middle:])):
         if len(half) >= 2:
-            codes = asked.background[np.sort(half)]
-            schema = _rescaled(asked.schema, codes)
+            codes = background[np.sort(half)]
             found.append(
-                asked._replace(name=f"background, {name}", schema=schema, background=codes)
+                replace(
+                    asked,
+                    name=f"background, {name}",
+                    schema=_rescaled(schema, codes),
+                    background=explanation.encoder.decode(codes),
+                )
             )
     return found
 
@@ -225,13 +214,14 @@ def _rescaled(schema: Schema, codes: np.ndarray) -> Schema:
     return replace(schema, features=tuple(map(scaled, schema.features, codes.T)))
 
 
-def _weights(explanation: Explanation, asked: _Change) -> list[_Change]:
+def _weights(explanation: Explanation, asked: Request) -> list[Request]:
     """Another weight of the feature, or one-hot group, that has the largest share."""
     first = changes(explanation).index[0]
     return [
-        asked._replace(
+        replace(
+            asked,
             name=f"weight of {first} times {factor:g}",
-            schema=_reweighed(asked.schema, first, factor),
+            schema=_reweighed(explanation.problem.schema, first, factor),
         )
         for factor in WEIGHT_FACTORS
     ]
@@ -252,7 +242,7 @@ def _measured(explanation: Explanation, other: Explanation) -> _Run:
     codes = explanation.problem.outputs.place(explanation.encoder.encode(other.counterfactual))
     alike = replace(explanation, rows=Rows(codes, other.rows.outputs))
     problem = explanation.problem
-    population = populate(problem, problem.factual)
+    population = populate(problem)
     across = output_directions(problem, problem.generator("stability output directions"))
     outputs = output_comparison(problem, population, alike.rows.outputs, across)
     certificate = other.certificate
@@ -269,7 +259,7 @@ def _measured(explanation: Explanation, other: Explanation) -> _Run:
 def _input_distance(explanation: Explanation, purpose: str) -> float:
     problem = explanation.problem
     directions = direction_blocks(problem.embedding.size, problem.generator(purpose))
-    population = populate(problem, problem.factual)
+    population = populate(problem)
     return input_comparison(problem, population, explanation.rows.codes, directions).distance
 
 

@@ -17,7 +17,7 @@ from elsewise.explanation import Explanation, Status
 from elsewise.features import Encoder, Kind, Legal, Schema
 from elsewise.maps import Map
 from elsewise.moves import Motion, Rows
-from elsewise.request import Bounds, Problem, populate
+from elsewise.request import Bounds, Problem, Request, populate
 from elsewise.request import Kind as CertificateKind
 from elsewise.request import _pose as posing
 from elsewise.search import Outcome
@@ -156,9 +156,10 @@ def pose(
 ) -> Question:
     """Turn frames into codes, as `elsewise.explain` does."""
     wanted = constant(1.0) if target is None else target
-    problem, encoder = posing.pose(
-        model, rows, wanted, schema, background, bounds or Bounds(), seed
+    request = Request(
+        model=model, rows=rows, target=wanted, schema=schema, background=background, seed=seed
     )
+    problem, encoder = posing.pose(request, bounds or Bounds())
     schema, codes = problem.schema, to_numpy(problem.factual)
     everything = codes
     if background is not None:
@@ -190,7 +191,7 @@ def answer(
     problem = question.problem
     codes = problem.outputs.place(found)
     rows = Rows(codes, problem.outputs.values(codes))
-    population = populate(problem, problem.factual)
+    population = populate(problem)
     settings = Settings()
     certificate = certify(problem, population, rows, settings.draws, CertificateKind.IN_SAMPLE)
     outcome = Outcome.MADE_ELSEWHERE

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from elsewise.batch._failure import Failure
 from elsewise.batch._many import explain_groups, explain_many, explain_sweep
 from elsewise.batch._results import Explanations
-from elsewise.batch._task import Failure, Task
 
-__all__ = ["Explanations", "Failure", "Task", "explain_groups", "explain_many", "explain_sweep"]
+__all__ = ["Explanations", "Failure", "explain_groups", "explain_many", "explain_sweep"]

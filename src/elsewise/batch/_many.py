@@ -1,7 +1,8 @@
 """Many explanations at once: groups of a population, and sweeps over what may be chosen.
 
-Every explanation is a `Task`, and a task holds all of its randomness: alone, after others or in
-another process, it gives the same result. A task that fails is a row of the table.
+Every explanation is a `Request`, and a request holds all of its randomness: alone,
+after others or in another process, it gives the same result. A request that fails is a row of the
+table.
 """
 
 from __future__ import annotations
@@ -15,15 +16,13 @@ import numpy as np
 import pandas as pd
 
 from elsewise.batch._results import Explanations, title
-from elsewise.batch._run import run_tasks
-from elsewise.batch._task import Failure, Task
+from elsewise.batch._run import run_requests
 from elsewise.errors import InvalidInput
 from elsewise.features import Schema
-from elsewise.request import Bounds, check_seed
-from elsewise.settings import Settings
+from elsewise.request import Request, check_seed
 from elsewise.targets import Share, Target
 
-__all__ = ["Explanations", "Failure", "Task", "explain_groups", "explain_many", "explain_sweep"]
+__all__ = ["Explanations", "explain_groups", "explain_many", "explain_sweep"]
 
 MISSING = "(missing)"
 """Name of the group of rows whose value of ``by`` is missing."""
@@ -34,16 +33,12 @@ def explain_groups(
     frame: pd.DataFrame,
     *,
     by: Hashable | Sequence[Hashable] | pd.Series[Any],
-    target: Target | Share,
     background: pd.DataFrame | None = None,
     schema: Schema | None = None,
-    bounds: Bounds | None = None,
-    certify: str = "auto",
-    population: str = "sample",
     seed: int = 0,
-    settings: Settings | None = None,
     jobs: int | None = None,
     progress: bool | None = None,
+    **question: Any,
 ) -> Explanations:
     """Explain every group of a population, with one background and one schema for all.
 
@@ -62,14 +57,10 @@ def explain_groups(
         A column of the frame, or several: the model may read them, and they are frozen, because
         a row that moves there is in another group. Or a Series with the frame's index, which is
         no part of the rows. Rows for which it is missing are a group of their own, "(missing)".
-    target
-        What the outputs of each group should look like.
     background
         DataFrame that gives scales and observed ranges; the whole ``frame`` by default.
     schema
         What may change and how; inferred from the whole frame and background by default.
-    bounds, certify, population, settings
-        As for `elsewise.explain`, for each group.
     seed
         The one source of randomness.
     jobs
@@ -77,6 +68,8 @@ def explain_groups(
         which can also name a cluster, else one.
     progress
         Show a progress bar; by default only on a terminal.
+    **question
+        The other arguments of `elsewise.explain`, for each group: ``target``, ``bounds``, ...
 
     Examples
     --------
@@ -101,79 +94,77 @@ def explain_groups(
     schema = Schema.infer(frame, background) if schema is None else schema
     columns = _columns(frame, by)
     parts = tuple(columns or [getattr(by, "name", None) or "group"])
-    shared: dict[str, Any] = {
-        "model": model,
-        "target": target,
-        "schema": schema.freeze(*columns),
-        "background": frame if background is None else background,
-        "bounds": bounds,
-        "certify": certify,
-        "population": population,
-        "settings": settings,
-    }
-    tasks = [
-        Task(name=name, rows=rows, seed=_derived(seed, title(parts, name)), **shared)
+    requests = [
+        Request(
+            name=name,
+            model=model,
+            rows=rows,
+            schema=schema.freeze(*columns),
+            background=frame if background is None else background,
+            seed=_derived(seed, title(parts, name)),
+            **question,
+        )
         for name, rows in _groups(frame, columns or by, len(parts))
     ]
-    return run_tasks(tasks, parts, jobs, progress)
+    return run_requests(requests, parts, jobs, progress)
 
 
 def explain_sweep(
-    task: Task, *, jobs: int | None = None, progress: bool | None = None, **choices: Any
+    request: Request, *, jobs: int | None = None, progress: bool | None = None, **choices: Any
 ) -> Explanations:
-    """Explain one task with every combination of some of its fields.
+    """Explain one request with every combination of some of its fields.
 
     Parameters
     ----------
-    task
+    request
         What stays the same; its name does not matter.
     jobs, progress
         As for `explain_groups`.
     **choices
-        Values of fields of `Task`, such as ``bounds``, ``target``, ``seed``, ``model``: a mapping
-        from label to value, or a sequence, in which numbers and texts are their own labels, targets
-        have their names, and anything else is numbered.
+        Values of fields of `Request`, such as ``bounds``, ``target``, ``seed``, ``model``: a
+        mapping from label to value, or a sequence, in which numbers and texts are their own labels,
+        targets have their names, and anything else is numbered.
 
     Examples
     --------
     >>> import elsewise as ew
     >>> rows = pd.DataFrame({"x": np.random.default_rng(0).normal(size=60)})
-    >>> task = ew.Task(name="", model=lambda rows: rows["x"], rows=rows,
+    >>> request = ew.Request(model=lambda rows: rows["x"], rows=rows,
     ...                target=ew.targets.shift(0.5), settings=ew.Settings(iterations=5, draws=99))
-    >>> limits = {"near": ew.Bounds(outputs=0.2), "far": ew.Bounds(outputs=0.4)}
-    >>> ew.explain_sweep(task, bounds=limits, seed=range(2)).table["ok"]
-    limits  seed
+    >>> bounds = {"near": ew.Bounds(outputs=0.2), "far": ew.Bounds(outputs=0.4)}
+    >>> ew.explain_sweep(request, bounds=bounds, seed=range(2)).table["ok"]
+    bounds  seed
     near    0       True
             1       True
     far     0       True
             1       True
     Name: ok, dtype: bool
     """
-    known = [field.name for field in fields(Task) if field.name != "name"]
+    known = [field.name for field in fields(Request) if field.name != "name"]
     unknown = [name for name in choices if name not in known]
     if unknown or not choices:
         raise InvalidInput(
             "choices",
-            expected=f"fields of Task ({', '.join(known)})",
+            expected=f"fields of Request ({', '.join(known)})",
             received=repr(unknown[0]) if unknown else "none",
             fix="for example bounds={'near': Bounds(outputs=0.1), 'far': Bounds(outputs=0.2)}",
         )
-    tasks = []
+    requests = []
     for chosen in itertools.product(*(_labelled(values) for values in choices.values())):
         labels = tuple(label for label, _ in chosen)
         changes = dict(zip(choices, (value for _, value in chosen), strict=True))
-        tasks.append(replace(task, name=labels if len(labels) > 1 else labels[0], **changes))
-    return run_tasks(tasks, tuple(choices), jobs, progress)
+        requests.append(replace(request, name=labels if len(labels) > 1 else labels[0], **changes))
+    return run_requests(requests, tuple(choices), jobs, progress)
 
 
 def explain_many(
-    tasks: Iterable[Task], *, jobs: int | None = None, progress: bool | None = None
+    requests: Iterable[Request], *, jobs: int | None = None, progress: bool | None = None
 ) -> Explanations:
     """Make explanations, in parallel if asked for; what fails is reported, not raised.
 
     Parameters
     ----------
-    tasks
+    requests
         What to explain, each under a name of its own.
     jobs, progress
         As for `explain_groups`.
@@ -183,16 +174,16 @@ def explain_many(
     >>> import elsewise as ew
     >>> rows = pd.DataFrame({"x": np.random.default_rng(0).normal(size=60)})
     >>> found = ew.explain_many(
-    ...     ew.Task(name=name, model=lambda rows: rows["x"], rows=some,
+    ...     ew.Request(name=name, model=lambda rows: rows["x"], rows=some,
     ...             target=ew.targets.shift(0.5), settings=ew.Settings(iterations=5, draws=99))
     ...     for name, some in {"all": rows, "one": rows[:1]}.items()
     ... )
     >>> found
-    <Explanations: 2 tasks, 1 as asked for, 1 failed>
+    <Explanations: 2 requests, 1 as asked for, 1 failed>
     >>> found.failures["one"].error
     'InvalidInput: rows: expected at least 2 rows, received 1. Fix: ...'
     """
-    return run_tasks(list(tasks), ("name",), jobs, progress)
+    return run_requests(list(requests), ("name",), jobs, progress)
 
 
 def _columns(frame: pd.DataFrame, by: Any) -> list[Hashable]:

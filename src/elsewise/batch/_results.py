@@ -10,10 +10,11 @@ from typing import Any
 import pandas as pd
 
 from elsewise._arrays import to_numpy
+from elsewise.batch._failure import Failure
 from elsewise.batch._pickling import rebind_model
-from elsewise.batch._task import Failure, Task
 from elsewise.explanation import Explanation
 from elsewise.metrics import changed_cells
+from elsewise.request import Request
 
 __all__ = ["Explanations", "title"]
 
@@ -36,7 +37,7 @@ def title(parts: tuple[Hashable, ...], name: Hashable) -> str:
 class Explanations(Mapping[Hashable, Explanation]):
     """Explanations by name, the failures beside them, and one table of all."""
 
-    tasks: tuple[Task, ...]
+    requests: tuple[Request, ...]
     """What was asked, in order."""
     arrived: tuple[Explanation | Failure, ...]
     """What came of each, as it came: what another process found has no model yet."""
@@ -48,53 +49,59 @@ class Explanations(Mapping[Hashable, Explanation]):
 
     def __getitem__(self, name: Hashable) -> Explanation:
         if name not in self._complete:
-            task, answer = {task.name: (task, answer) for task, answer in self._pairs()}[name]
+            request, answer = {
+                request.name: (request, answer) for request, answer in self._pairs()
+            }[name]
             if isinstance(answer, Failure):
                 raise KeyError(f"{name!r} failed: {answer.error}")
             bound = answer.model is not None
-            self._complete[name] = answer if bound else rebind_model(answer, task.model)
+            self._complete[name] = answer if bound else rebind_model(answer, request.model)
         return self._complete[name]
 
     def __contains__(self, name: object) -> bool:
         return name in set(self)
 
     def __iter__(self) -> Iterator[Hashable]:
-        return (task.name for task, answer in self._pairs() if isinstance(answer, Explanation))
+        return (
+            request.name for request, answer in self._pairs() if isinstance(answer, Explanation)
+        )
 
     def __len__(self) -> int:
         return sum(isinstance(answer, Explanation) for answer in self.arrived)
 
     @property
     def answers(self) -> tuple[Explanation | Failure, ...]:
-        """What came of each task, in order."""
+        """What came of each request, in order."""
         return tuple(
-            self[task.name] if isinstance(answer, Explanation) else answer
-            for task, answer in self._pairs()
+            self[request.name] if isinstance(answer, Explanation) else answer
+            for request, answer in self._pairs()
         )
 
     @property
     def failures(self) -> dict[Hashable, Failure]:
         """The failures by name."""
-        return {task.name: answer for task, answer in self._pairs() if isinstance(answer, Failure)}
+        return {
+            request.name: answer for request, answer in self._pairs() if isinstance(answer, Failure)
+        }
 
     @property
     def table(self) -> pd.DataFrame:
-        """One row per task: its size, seed, status and distances, or its error.
+        """One row per request: its size, seed, status and distances, or its error.
 
         ``inputs`` and ``outputs`` are estimated distances; ``inputs_limit`` and ``outputs_limit``
         their upper limits, at the level of that certificate (the distances themselves where the
         rows are all of the population); ``mean_before`` and ``mean_after`` the mean of the first
         output; ``rows_changed`` a share.
         """
-        names: list[Any] = [task.name for task in self.tasks]
+        names: list[Any] = [request.name for request in self.requests]
         index: pd.Index[Any]
         if len(self.parts) > 1:
             index = pd.MultiIndex.from_tuples(names, names=list(self.parts))
         else:
             index = pd.Index(names, name=self.parts[0], tupleize_cols=False)
         lines = [
-            {"rows": len(task.rows), "seed": task.seed} | _findings(answer)
-            for task, answer in self._pairs()
+            {"rows": len(request.rows), "seed": request.seed} | _findings(answer)
+            for request, answer in self._pairs()
         ]
         return pd.DataFrame(lines, index=index, columns=list(COLUMNS))
 
@@ -105,12 +112,12 @@ class Explanations(Mapping[Hashable, Explanation]):
         titled = {title(self.parts, name): explanation for name, explanation in self.items()}
         return reports.write_text(reports.render_comparison(titled, **options), path)
 
-    def _pairs(self) -> Iterator[tuple[Task, Explanation | Failure]]:
-        return zip(self.tasks, self.arrived, strict=True)
+    def _pairs(self) -> Iterator[tuple[Request, Explanation | Failure]]:
+        return zip(self.requests, self.arrived, strict=True)
 
     def __repr__(self) -> str:
         fine = sum(isinstance(answer, Explanation) and answer.ok for answer in self.arrived)
-        counts = f"{len(self.tasks)} tasks, {fine} as asked for, {len(self.failures)} failed"
+        counts = f"{len(self.requests)} requests, {fine} as asked for, {len(self.failures)} failed"
         return f"<Explanations: {counts}>"
 
 

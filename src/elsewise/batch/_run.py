@@ -11,27 +11,29 @@ import numpy as np
 from joblib.parallel import get_active_backend
 from tqdm.auto import tqdm
 
+from elsewise._explain import explain_request
+from elsewise.batch._failure import Failure, failure
 from elsewise.batch._pickling import drop_model, dumps_array, loads_array
 from elsewise.batch._results import Explanations, title
-from elsewise.batch._task import Failure, Task, failure
 from elsewise.errors import InvalidInput
 from elsewise.explanation import Explanation
+from elsewise.request import Request
 
-__all__ = ["run_tasks"]
+__all__ = ["run_requests"]
 
 SHARED = ("model", "target", "schema", "background")
-"""What tasks have in common: packed once, however many tasks share it."""
+"""What requests have in common: packed once, however many requests share it."""
 
 
-def run_tasks(
-    tasks: list[Task], parts: tuple[Hashable, ...], jobs: int | None, progress: bool | None
+def run_requests(
+    requests: list[Request], parts: tuple[Hashable, ...], jobs: int | None, progress: bool | None
 ) -> Explanations:
-    """Run the tasks; the answers are in their order, whichever is done first."""
-    _check(tasks, parts, jobs)
-    calls = _calls(tasks, jobs)
+    """Run the requests; the answers are in their order, whichever is done first."""
+    _check(requests, parts, jobs)
+    calls = _calls(requests, jobs)
     answers: dict[int, Explanation | Failure] = {}
     disable = None if progress is None else not progress
-    with tqdm(total=len(tasks), desc="elsewise", unit=" tasks", disable=disable) as bar:
+    with tqdm(total=len(requests), desc="elsewise", unit=" requests", disable=disable) as bar:
         try:
             for place, answer in _finished(calls, jobs):
                 answers[place] = _decode_result(answer)
@@ -43,29 +45,32 @@ def run_tasks(
                 if place not in answers:
                     answers[place] = _rerun_alone(call, jobs)
                     bar.update()
-    ordered = tuple(answers[place] for place in range(len(tasks)))
-    return Explanations(tasks=tuple(tasks), arrived=ordered, parts=parts)
+    ordered = tuple(answers[place] for place in range(len(requests)))
+    return Explanations(requests=tuple(requests), arrived=ordered, parts=parts)
 
 
-def _calls(tasks: list[Task], jobs: int | None) -> list[Any]:
-    """What joblib is to call, once per task."""
+def _calls(requests: list[Request], jobs: int | None) -> list[Any]:
+    """What joblib is to call, once per request."""
     backend, _ = get_active_backend()
     if getattr(backend, "supports_sharedmem", False) or joblib.effective_n_jobs(jobs) == 1:
-        return [joblib.delayed(_run_in_process)(place, task) for place, task in enumerate(tasks)]
+        return [
+            joblib.delayed(_run_in_process)(place, request)
+            for place, request in enumerate(requests)
+        ]
     packed: dict[int, np.ndarray] = {}
     left_behind: dict[str, Any] = dict.fromkeys(SHARED)
-    for task in tasks:
+    for request in requests:
         for name in SHARED:
-            value = getattr(task, name)
+            value = getattr(request, name)
             if id(value) not in packed:
                 packed[id(value)] = dumps_array(value, name)
     return [
         joblib.delayed(_run_in_worker)(
             place,
-            replace(task, **left_behind),
-            **{name: packed[id(getattr(task, name))] for name in SHARED},
+            replace(request, **left_behind),
+            **{name: packed[id(getattr(request, name))] for name in SHARED},
         )
-        for place, task in enumerate(tasks)
+        for place, request in enumerate(requests)
     ]
 
 
@@ -78,19 +83,19 @@ def _finished(calls: list[Any], jobs: int | None) -> Iterator[tuple[int, Any]]:
     yield from joblib.Parallel(n_jobs=jobs, batch_size=1, return_as=way)(calls)
 
 
-def _run_in_process(place: int, task: Task) -> tuple[int, Explanation | Failure]:
-    """Run a task in this process."""
+def _run_in_process(place: int, request: Request) -> tuple[int, Explanation | Failure]:
+    """Answer a request in this process."""
     try:
-        return place, task.run()
+        return place, explain_request(request, progress=False)
     except Exception as error:
         return place, failure(error)
 
 
-def _run_in_worker(place: int, task: Task, **packed: np.ndarray) -> tuple[int, np.ndarray]:
-    """Run a task in a process of its own: unpack, explain, send back all but the model."""
+def _run_in_worker(place: int, request: Request, **packed: np.ndarray) -> tuple[int, np.ndarray]:
+    """Answer a request in a process of its own: unpack, explain, send back all but the model."""
     try:
         shared = {name: loads_array(content) for name, content in packed.items()}
-        explanation = drop_model(replace(task, **shared).run())
+        explanation = drop_model(explain_request(replace(request, **shared), progress=False))
         return place, dumps_array(replace(explanation, model=None), "explanation")
     except Exception as error:
         return place, dumps_array(failure(error), "failure")
@@ -115,19 +120,21 @@ def _rerun_alone(call: Any, jobs: int | None) -> Explanation | Failure:
     return _decode_result(answer)
 
 
-def _check(tasks: list[Task], parts: tuple[Hashable, ...], jobs: int | None) -> None:
-    if not tasks or not all(isinstance(task, Task) for task in tasks):
+def _check(requests: list[Request], parts: tuple[Hashable, ...], jobs: int | None) -> None:
+    if not requests or not all(isinstance(request, Request) for request in requests):
         raise InvalidInput(
-            "tasks",
-            expected="at least one Task",
-            received=next((type(t).__name__ for t in tasks if not isinstance(t, Task)), "none"),
-            fix="pass rows to explain, as elsewise.Task(name=..., model=..., rows=..., target=...)",
+            "requests",
+            expected="at least one Request",
+            received=next(
+                (type(t).__name__ for t in requests if not isinstance(t, Request)), "none"
+            ),
+            fix="pass requests, as elsewise.Request(name=..., model=..., rows=..., target=...)",
         )
-    titles = [title(parts, task.name) for task in tasks]
+    titles = [title(parts, request.name) for request in requests]
     twice = next((text for text in titles if titles.count(text) > 1), None)
     if twice is not None:
         raise InvalidInput(
-            "tasks",
+            "requests",
             expected="names that differ, also as text",
             received=f"{twice!r} more than once",
             fix="rename one of them",

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from elsewise._explain import explain as explain_rows
+from elsewise._explain import explain_request
 from elsewise.batch._pickling import drop_model
 from elsewise.batch._sampling import (
     checked_dask,
@@ -27,9 +27,7 @@ from elsewise.batch._size import MOST, PILOT, rows_wanted, what_more_rows_buy
 from elsewise.errors import InvalidInput
 from elsewise.explanation import Explanation
 from elsewise.features import Schema
-from elsewise.request import Bounds, check_seed
-from elsewise.settings import Settings
-from elsewise.targets import Share, Target
+from elsewise.request import Request, check_seed
 
 if TYPE_CHECKING:
     import dask.dataframe as dd
@@ -41,14 +39,12 @@ def explain(
     model: Any,
     frame: dd.DataFrame,
     *,
-    target: Target | Share,
     schema: Schema | None = None,
     background: pd.DataFrame | None = None,
-    bounds: Bounds | None = None,
     rows: int | None = None,
     seed: int = 0,
-    settings: Settings | None = None,
     progress: bool | None = None,
+    **question: Any,
 ) -> Explanation:
     """Explain a population that is a Dask DataFrame, from a uniform sample of its rows.
 
@@ -62,22 +58,20 @@ def explain(
         As for `elsewise.explain`. The fit runs in this process.
     frame
         Dask DataFrame: the population.
-    target
-        What its outputs should look like.
     schema
         What may change and how; by default that of `infer_schema`, which reads every partition.
     background
         DataFrame that gives scales and observed ranges; the sample by default.
-    bounds
-        How far inputs and outputs may be.
     rows
         Size of the sample, both halves. By default a pilot run of 2,000 other rows decides: as many
         as it takes for what a limit adds to its distance to be 5 % of its bound, or of the
         distance where no bound is given; at most 40,000.
     seed
         The one source of randomness.
-    settings, progress
-        As for `elsewise.explain`.
+    progress
+        Show a progress bar; by default only on a terminal.
+    **question
+        The other arguments of `elsewise.explain`: ``target``, ``bounds``, ``settings``, ...
 
     Returns
     -------
@@ -109,18 +103,16 @@ def explain(
     order = random_order(total, max(rows or 0, PILOT + MOST), seed, "sample")
 
     def run(positions: np.ndarray) -> Explanation:
-        return explain_rows(
-            model,
-            take_rows(frame, lengths, positions),
-            target=target,
+        request = Request(
+            model=model,
+            rows=take_rows(frame, lengths, positions),
             schema=schema,
             background=background,
-            bounds=bounds,
             certify="held-out",
             seed=seed,
-            settings=settings,
-            progress=progress,
+            **question,
         )
+        return explain_request(request, progress)
 
     if rows is None and total > 2 * PILOT:
         # Rows that decided on the size of the sample have no part in its certificate.

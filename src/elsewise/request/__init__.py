@@ -13,6 +13,7 @@ from elsewise.request._halve import CERTIFIED_ROWS, Halves, halve
 from elsewise.request._kinds import Kind, Verdict
 from elsewise.request._pose import pose
 from elsewise.request._problem import Population, Problem, broken_rows, generator, populate
+from elsewise.request._request import Request
 
 __all__ = [
     "CERTIFIED_ROWS",
@@ -22,6 +23,7 @@ __all__ = [
     "Kind",
     "Population",
     "Problem",
+    "Request",
     "Verdict",
     "ask",
     "broken_rows",

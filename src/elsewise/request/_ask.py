@@ -1,4 +1,4 @@
-"""At the door: what the user asked is checked and posed, or refused with the remedy."""
+"""The one way in: a request is checked and turned into a problem, or refused with the remedy."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ from elsewise.request._bounds import Bounds
 from elsewise.request._kinds import Kind
 from elsewise.request._pose import pose
 from elsewise.request._problem import Problem
+from elsewise.request._request import Request
 from elsewise.settings import Settings
-from elsewise.targets import Sample, Share, Target
+from elsewise.targets import Sample
 
 __all__ = ["Asked", "ask", "check_seed"]
 
@@ -39,30 +40,19 @@ class Asked(NamedTuple):
     """What its answer may speak of."""
 
 
-def ask(
-    model: Any,
-    rows: pd.DataFrame,
-    *,
-    target: Target | Share,
-    schema: Schema | None,
-    background: pd.DataFrame | None,
-    bounds: Bounds | None,
-    certify: str,
-    population: str,
-    seed: int,
-    settings: Settings | None,
-) -> Asked:
-    """Turn what was given to `explain` or `frontier` into a question, or refuse it."""
-    settings = Settings() if settings is None else settings
-    bounds = Bounds() if bounds is None else bounds
-    _check_kind("limits", bounds, Bounds, "Bounds(inputs=0.2, outputs=0.1)")
+def ask(request: Request) -> Asked:
+    """Check a request and turn it into a problem in codes, or refuse it."""
+    settings = Settings() if request.settings is None else request.settings
+    bounds = Bounds() if request.bounds is None else request.bounds
+    _check_kind("bounds", bounds, Bounds, "Bounds(inputs=0.2, outputs=0.1)")
     _check_kind("settings", settings, Settings, "leave it out, or pass Settings(iterations=100)")
-    _check_kind("schema", schema, Schema | None, "leave it out, or start from Schema.infer")
-    check_seed(seed)
+    _check_kind("schema", request.schema, Schema | None, "leave it out, or use Schema.infer")
+    check_seed(request.seed)
     _check_draws(settings.draws, bounds.side_level)
-    bounds = _of_population(population, bounds)
-    kind = _kind(certify, bounds, len(rows) if isinstance(rows, pd.DataFrame) else 0)
-    problem, encoder = pose(model, rows, target, schema, background, bounds, seed)
+    bounds = _of_population(request.population, bounds)
+    rows = len(request.rows) if isinstance(request.rows, pd.DataFrame) else 0
+    kind = _kind(request.certify, bounds, rows)
+    problem, encoder = pose(request, bounds)
     _check_certifiable(problem)
     return Asked(problem, encoder, settings, kind)
 
@@ -127,7 +117,7 @@ def _check_certifiable(problem: Problem) -> None:
             fix="Bounds(support=(lower, upper)), or method='auto'",
         )
     if bounds.support is not None:
-        values, (low, high) = to_numpy(outputs.values(problem.factual)), bounds.support
+        values, (low, high) = to_numpy(problem.factual_outputs), bounds.support
         if values.min() < low or values.max() > high:
             raise InvalidInput(
                 "bounds.support",

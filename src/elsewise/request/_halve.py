@@ -64,7 +64,13 @@ def _chosen(
 
 def _restricted(problem: Problem, chosen: np.ndarray, target: Target) -> Problem:
     """The same question about some of the rows."""
-    return replace(problem, factual=take_rows(problem.factual, chosen), target=target)
+    return replace(
+        problem,
+        factual=take_rows(problem.factual, chosen),
+        factual_outputs=take_rows(problem.factual_outputs, chosen),
+        precise_outputs=take_rows(problem.precise_outputs, chosen),
+        target=target,
+    )
 
 
 def _targets(target: Target, rng: np.random.Generator) -> tuple[Target, Target]:

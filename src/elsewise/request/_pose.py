@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,6 +13,7 @@ from elsewise.features import Encoder, Schema
 from elsewise.models import Outputs, bind
 from elsewise.request._bounds import Bounds
 from elsewise.request._problem import Problem
+from elsewise.request._request import Request
 from elsewise.targets import Share, Target, resolve
 
 __all__ = ["pose"]
@@ -26,22 +26,19 @@ LEAST_SPREAD = 0.05
 """Probabilities that vary by less are counted as if they varied by this much."""
 
 
-def pose(
-    model: Any,
-    rows: pd.DataFrame,
-    target: Target | Share,
-    schema: Schema | None,
-    background: pd.DataFrame | None,
-    bounds: Bounds,
-    seed: int,
-) -> tuple[Problem, Encoder]:
-    """Turn frames into a problem, refusing at the door what cannot be answered.
+def pose(request: Request, bounds: Bounds) -> tuple[Problem, Encoder]:
+    """Turn the frames of a request into a problem in codes.
+
+    The model is asked about the rows once here, for their outputs: targets, checks, the search and
+    the certificate read those.
 
     Returns
     -------
     tuple of Problem and Encoder
         The question in codes, and the way back to frames.
     """
+    rows, background, seed = request.rows, request.background, request.seed
+    target, schema = request.target, request.schema
     if not isinstance(target, Target | Share):
         raise InvalidInput(
             "target",
@@ -70,9 +67,10 @@ def pose(
     encoder = encoder.extend(donors)
     codes = encoder.encode(rows)
     _check_rules(schema, rows, codes)
-    outputs = bind(model, encoder, probe=codes)
+    outputs = bind(request.model, encoder, probe=codes)
     placed, precise = outputs.place(codes), outputs.precise(codes)
-    target = resolve(target, precise.values(placed))
+    precise_outputs = precise.values(placed)
+    target = resolve(target, precise_outputs)
     if target.columns not in (None, outputs.columns):
         raise InvalidInput(
             "target",
@@ -83,6 +81,8 @@ def pose(
     known = outputs.place(encoder.encode(donors))
     problem = Problem(
         factual=placed,
+        factual_outputs=precise_outputs if precise is outputs else outputs.values(placed),
+        precise_outputs=precise_outputs,
         schema=schema,
         embedding=schema.embedding().like(placed),
         outputs=outputs,

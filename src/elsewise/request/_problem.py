@@ -26,6 +26,10 @@ class Problem:
 
     factual: Array
     """Array (n, p): codes of the rows to explain."""
+    factual_outputs: Array
+    """Array (n, K): what the model says of them, in its own precision."""
+    precise_outputs: Array
+    """Array (n, K): the same as the search computes it."""
     schema: Schema
     """What may change, and how."""
     embedding: Embedding
@@ -116,10 +120,16 @@ def broken_rows(problem: Problem, codes: Array) -> Array:
     return broken | asarray_like(~problem.obeys(codes), broken)
 
 
-def populate(problem: Problem, codes: Array) -> Population:
-    """Look at rows before they move."""
+def populate(problem: Problem, codes: Array | None = None) -> Population:
+    """Model outputs, legal boxes and wanted outputs of rows that have not moved.
+
+    Of the factual rows by default: the model has been asked about those already.
+    """
+    if codes is None:
+        codes, outputs = problem.factual, problem.precise_outputs
+    else:
+        outputs = problem.precise.values(codes)
     xp = namespace(codes)
-    outputs = problem.precise.values(codes)
     wanted, pinned = None, broken_rows(problem, codes)
     if isinstance(problem.target, Derived | Constant):
         wanted = problem.target.of(outputs)

@@ -145,7 +145,7 @@ def init(problem: Problem, settings: Settings) -> State:
 
 
 def _init(problem: Problem, settings: Settings) -> State:
-    population = populate(problem, problem.factual)
+    population = populate(problem)
     across = asarray_like(
         output_directions(problem, problem.generator("output directions")), population.outputs
     )
