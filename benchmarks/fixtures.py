@@ -9,7 +9,6 @@ which may change. ``results/fixtures.json`` holds what was measured that day.
 from __future__ import annotations
 
 import argparse
-import inspect
 import json
 import os
 import time
@@ -60,7 +59,7 @@ def readme_example(seed: int = SEED) -> ew.Explanation:
         background=past,
         seed=seed,
         progress=False,
-        **_bounds(inputs=0.25, outputs=0.06),
+        bounds=ew.Bounds(inputs=0.25, outputs=0.06),
     )
 
 
@@ -77,7 +76,7 @@ def demo_question(seed: int = SEED) -> ew.Explanation:
         background=data.frame,
         seed=seed,
         progress=False,
-        **_bounds(inputs=0.3, outputs=0.1),
+        bounds=ew.Bounds(inputs=0.3, outputs=0.1),
     )
 
 
@@ -85,13 +84,6 @@ FIXTURES: dict[str, Callable[[int], ew.Explanation]] = {
     "README example": readme_example,
     "demo question": demo_question,
 }
-
-
-def _bounds(**bounds: float) -> dict[str, Any]:
-    """Return both bounds under the keyword's name: ``limits`` became ``bounds``."""
-    if "bounds" in inspect.signature(ew.explain).parameters:
-        return {"bounds": ew.Bounds(**bounds)}
-    return {"limits": ew.Limits(**bounds)}
 
 
 def measured(explanation: ew.Explanation) -> dict[str, Any]:

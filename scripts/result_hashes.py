@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import inspect
 import json
 import math
 import os
@@ -24,7 +23,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -44,26 +42,6 @@ INTERVAL = ("estimate", "lower", "upper", "level")
 Answers = Iterator[tuple[pd.DataFrame, Any]]
 """Frames with the explanations they belong to."""
 
-# --- Names before and after the modules were renamed: to be deleted once they are. ----------------
-
-Bounds = getattr(ew, "Bounds", None) or ew.Limits
-KEYWORD = "bounds" if "bounds" in inspect.signature(ew.explain).parameters else "limits"
-DASK = ("elsewise.distributed", "elsewise.batch.distributed", "elsewise.batch.dask")
-"""Modules that may hold ``explain`` and ``apply`` for Dask frames."""
-
-
-def dask_functions() -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """Return ``explain`` and ``apply`` for Dask frames, wherever they live."""
-    for name in DASK:
-        try:
-            module = import_module(name)
-        except ModuleNotFoundError:
-            continue
-        return module.explain, module.apply
-    batch = import_module("elsewise.batch")
-    return batch.explain_dask, batch.apply_dask
-
-
 # --- Problems -------------------------------------------------------------------------------------
 
 PROBLEMS: dict[str, Callable[[], Answers]] = {}
@@ -80,8 +58,8 @@ def problem(name: str) -> Callable[[Callable[[], Answers]], Callable[[], Answers
 
 
 def explain(model: Any, rows: Any, bounds: dict[str, Any] | None, **options: Any) -> Any:
-    """Call `elsewise.explain` under either name of its bounds; no bounds for None."""
-    asked = {} if bounds is None else {KEYWORD: Bounds(**bounds)}
+    """Call `elsewise.explain` with these bounds, or with none."""
+    asked = {} if bounds is None else {"bounds": ew.Bounds(**bounds)}
     return ew.explain(model, rows, **asked, **{"seed": 0, "progress": False} | options)
 
 
@@ -258,7 +236,7 @@ def _groups() -> Answers:
         target=question["target"],
         schema=question["schema"],
         background=question["background"],
-        **{KEYWORD: Bounds(inputs=0.5, outputs=0.12)},
+        bounds=ew.Bounds(inputs=0.5, outputs=0.12),
         certify="in-sample",
         settings=ew.Settings(**FAST),
         jobs=1,
@@ -272,6 +250,8 @@ def _groups() -> Answers:
 def _dask() -> Answers:
     import dask
     import dask.dataframe as dd
+
+    from elsewise.batch import dask as partitioned
 
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(
@@ -288,20 +268,19 @@ def _dask() -> Answers:
         level = level - 0.1 * rows["cards"] + np.asarray(rows["home"] == "own", dtype=float)
         return np.asarray(1.0 / (1.0 + np.exp(-level)))
 
-    explain_dask, apply_dask = dask_functions()
     with dask.config.set(scheduler="synchronous"):
         partitions = dd.from_pandas(frame, npartitions=4)
-        answer = explain_dask(
+        answer = partitioned.explain(
             ew.models.function(score, smooth=True),
             partitions,
             target=ew.targets.at_least(0.6),
             rows=400,
-            **{KEYWORD: Bounds(inputs=2.0, outputs=0.3)},
+            bounds=ew.Bounds(inputs=2.0, outputs=0.3),
             settings=ew.Settings(**FAST),
             progress=False,
         )
         yield answer.counterfactual, answer
-        yield apply_dask(answer, partitions).compute(), answer
+        yield partitioned.apply(answer, partitions).compute(), answer
 
 
 # --- Hashes ---------------------------------------------------------------------------------------

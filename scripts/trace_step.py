@@ -15,40 +15,26 @@ import inspect
 import pkgutil
 import sys
 from collections import Counter
-from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from types import CodeType, FrameType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import elsewise as ew
 
 PACKAGE = Path(ew.__file__).parent
-HOMES = ("elsewise.solver", "elsewise.search")
-"""Modules that may hold ``step(problem, state)``, themselves or in a part of theirs."""
 FOUNDATIONS = ("_arrays", "_resources", "errors", "text")
 """Helpers that every unit uses: a call of one is no change of place for a reader."""
 
 
-def modules() -> Iterator[Any]:
-    """Yield the modules of `HOMES` that exist, and their parts."""
-    for home in HOMES:
-        try:
-            module = import_module(home)
-        except ModuleNotFoundError:
-            continue
-        yield module
-        for part in pkgutil.iter_modules(getattr(module, "__path__", ())):
-            yield import_module(f"{home}.{part.name}")
-
-
 def step_code() -> CodeType:
-    """Return the code of ``step(problem, state)``, wherever it is defined."""
-    for module in modules():
-        found = getattr(module, "step", None)
+    """Return the code of ``step(problem, state)`` in the package `elsewise.search`."""
+    home = import_module("elsewise.search")
+    for part in pkgutil.iter_modules(home.__path__):
+        found = getattr(import_module(f"{home.__name__}.{part.name}"), "step", None)
         if inspect.isfunction(found) and list(inspect.signature(found).parameters)[1:] == ["state"]:
             return found.__code__
-    raise SystemExit(f"no function step(problem, state) in {', '.join(HOMES)}")
+    raise SystemExit("elsewise.search has no function step(problem, state)")
 
 
 class Place(NamedTuple):
@@ -127,20 +113,17 @@ def search(model: str) -> None:
     prepare = make_column_transformer(texts, remainder=StandardScaler())
     fitted = make_pipeline(prepare, classifier).fit(data.frame, data.outcome)
     refused = data.frame[fitted.predict_proba(data.frame)[:, 1] > 0.5]
-    # Bounds under the name they have: `Limits` before, `Bounds` after the modules were renamed.
-    bounds = (getattr(ew, "Bounds", None) or ew.Limits)(inputs=0.3, outputs=0.1)
-    keyword = "bounds" if "bounds" in inspect.signature(ew.explain).parameters else "limits"
     ew.explain(
         fitted,
         refused,
         target=ew.targets.at_most(0.4),
         schema=ew.Schema.infer(refused, data.frame).freeze("Age", "Sex", "Job", "Purpose"),
         background=data.frame,
+        bounds=ew.Bounds(inputs=0.3, outputs=0.1),
         certify="in-sample",
         seed=0,
         settings=ew.Settings(iterations=8, draws=39),
         progress=False,
-        **{keyword: bounds},
     )
 
 
