@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         explain_sweep,
     )
     from elsewise.certificate import Certificate
+    from elsewise.cli._versions import show_versions
     from elsewise.explanation import Explanation, Status
     from elsewise.features import Schema
     from elsewise.request import Bounds, Problem, Request
@@ -75,6 +76,7 @@ __all__ = [
     "models",
     "plots",
     "report",
+    "show_versions",
     "targets",
     "transport",
 ]
@@ -102,6 +104,7 @@ _HOME = {
     "frontier": "analysis",
     "iterate": "search",
     "load": "saving",
+    "show_versions": "cli._versions",
 }
 
 
