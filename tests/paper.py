@@ -6,31 +6,26 @@ with the sub-folders ``heloc``, ``compas`` and ``german_credit``: tests download
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-import pytest
-from benchmarks.paper import data, questions
+from needs import require
 
-
-def data_folder() -> Path:
-    """Return the data folder; without one, skip the test, or fail it where data is required."""
-    folder = os.environ.get("ELSEWISE_DATA", "")
-    if folder and Path(folder).is_dir():
-        return Path(folder)
-    reason = f"ELSEWISE_DATA is {folder!r}, not a folder with the experiments' data"
-    if os.environ.get("ELSEWISE_REQUIRE_DATA") == "1":
-        pytest.fail(reason)
-    pytest.skip(reason)
+if TYPE_CHECKING:
+    from benchmarks.paper.data import Experiment
+    from benchmarks.paper.questions import Question
 
 
-def heloc() -> data.Experiment:
+def heloc() -> Experiment:
     """Return HELOC as the paper prepares it."""
-    data_folder()
+    from benchmarks.paper import data
+
+    require("data")
     return data.heloc()
 
 
-def ask(dataset: str, model: str, seed: int = 0) -> questions.Question:
+def ask(dataset: str, model: str, seed: int = 0) -> Question:
     """Return what every method is asked about HELOC or COMPAS."""
-    data_folder()
+    from benchmarks.paper import questions
+
+    require("data")
     return questions.ask(dataset, model, seed)

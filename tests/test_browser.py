@@ -7,7 +7,6 @@ fail.
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -18,10 +17,10 @@ from typing import Any
 import pytest
 
 import elsewise as ew
+import needs
 import people
 from elsewise import report
 
-BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("chrome")
 FLAGS = (
     "--headless",
     "--no-sandbox",
@@ -34,6 +33,8 @@ FLAGS = (
     "--disable-sync",
     "--hide-scrollbars",
 )
+pytestmark = [pytest.mark.needs("chromium"), pytest.mark.slow]
+
 SIZES = {"desk": (1280, 800), "phone": (390, 844)}
 
 # Shows the page in a window of the wanted size and notes what a reader would see.
@@ -70,11 +71,7 @@ frame.addEventListener("load", () => {
 
 @pytest.fixture(scope="module")
 def browser() -> str:
-    if BROWSER is None:
-        if os.environ.get("CI") == "true":
-            pytest.fail("chromium is not installed; CI needs it")
-        pytest.skip("chromium is not installed")
-    return BROWSER
+    return str(needs.browser())
 
 
 @pytest.fixture(scope="module")

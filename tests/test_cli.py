@@ -398,10 +398,8 @@ def test_refusals_leave_the_folders_alone(work: Path, refusals: dict[str, Answer
 
 def waiting(process: subprocess.Popen[str], marker: Path) -> None:
     """Wait until the process has made its marker."""
-    end = time.monotonic() + 60
     while not marker.exists():
         assert process.poll() is None, process.communicate()
-        assert time.monotonic() < end
         time.sleep(0.02)
 
 

@@ -16,7 +16,7 @@ import pytest
 from elsewise.datasets import Dataset, _cardio, _compas, _files, _heloc, german_credit
 from elsewise.datasets._files import Pinned, fetch
 from elsewise.errors import DataError
-from paper import data_folder
+from needs import data_folder
 
 SHA256 = "b94f7dee4366fd0e64fc035c37965a57da12701e67609cdc5fcfb074d9f0a293"
 SCRIPT = Path(__file__).parents[1] / "scripts" / "derive_german_credit.py"

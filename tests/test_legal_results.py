@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 
 import numpy as np
@@ -88,7 +87,6 @@ def test_compas_with_legal_groups(compas: Question, target: str) -> None:
 
     reached = []
     for bound in TRIED[target]:
-        start = time.process_time()
         explanation = ew.explain(
             compas.model,
             rows,
@@ -99,7 +97,6 @@ def test_compas_with_legal_groups(compas: Question, target: str) -> None:
             certify="in-sample",
             seed=0,
         )
-        assert time.process_time() - start < 3.0
         after = explanation.counterfactual
         for columns in compas_groups().values():
             assert (after[columns].sum(axis=1) == 1).all()

@@ -765,7 +765,7 @@ class TestTorch:
             bind(original, encoder).values(torch.from_numpy(codes)),
         )
 
-    @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+    @pytest.mark.needs("gpu")
     def test_on_a_gpu(self, numbers):
         encoder, codes = encode(numbers)
         near = bind(torch_model(net(2, torch.nn.Softmax(dim=1)), scaled(numbers)), encoder)

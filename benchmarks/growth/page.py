@@ -24,7 +24,7 @@ and writes this page; results are kept in `docs/performance.json`. It also measu
 time of whole runs on real data, see [Benchmarks](benchmarks.md).
 
 Times are wall times, the best of several where a run is short. Compare ratios, not seconds:
-machines differ. Ratios are gated in `tests/test_speed.py`.
+machines differ. `python benchmarks/kernel.py` fails below six times POT.
 """
 
 HOW = """
