@@ -13,7 +13,7 @@ import torch
 
 import elsewise.features as features
 from elsewise.errors import InvalidInput
-from elsewise.features import Encoder, Kind, Rule, Schema, _saving
+from elsewise.features import Encoder, Kind, Rule, Schema, _json
 
 ORDER = pd.CategoricalDtype(["low", "mid", "high"], ordered=True)
 
@@ -418,14 +418,14 @@ class TestEncoder:
 
     @pytest.mark.parametrize("value", [1.5, np.inf, np.int64(3), None, True, "x", ("a", 1)])
     def test_cells_survive_packing(self, value):
-        assert _saving.unpack(json.loads(json.dumps(_saving.pack(value)))) == value
+        assert _json.unpack(json.loads(json.dumps(_json.pack(value)))) == value
 
     def test_saving_refuses_other_objects(self):
         frame = pd.DataFrame({"x": [Decimal(1), Decimal(2)]})
         with pytest.raises(InvalidInput, match=r"cell: .* Decimal\('1'\) of type Decimal"):
             Schema.infer(frame).encoder(frame).to_dict()
         with pytest.raises(InvalidInput, match="dtype: expected a dtype that its name describes"):
-            _saving.pack_dtype(np.dtype([("a", "i8")]))
+            _json.pack_dtype(np.dtype([("a", "i8")]))
         with pytest.raises(InvalidInput, match=r"data: expected what Encoder.to_dict returned"):
             Encoder.from_dict(Schema.infer(frame).encoder(frame[:0]).to_dict() | {"columns": 3})
         with pytest.raises(InvalidInput, match=r"data: expected what Encoder.to_dict returned"):

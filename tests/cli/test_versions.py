@@ -12,7 +12,7 @@ import pytest
 import elsewise as ew
 from elsewise.cli._versions import OPTIONAL, REQUIRED
 
-PROJECT = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text("utf-8"))
+PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text("utf-8"))
 FOR_USERS = ("excel", "parquet", "torch", "boost", "baselines", "dask")
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.calibration import convergence, gate, heldout, laws, rows  # noqa: E402

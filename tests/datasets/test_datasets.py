@@ -19,7 +19,7 @@ from elsewise.errors import DataError
 from needs import data_folder
 
 SHA256 = "b94f7dee4366fd0e64fc035c37965a57da12701e67609cdc5fcfb074d9f0a293"
-SCRIPT = Path(__file__).parents[1] / "scripts" / "derive_german_credit.py"
+SCRIPT = Path(__file__).parents[2] / "scripts" / "derive_german_credit.py"
 
 # Published counts of the reduced table; None counts the missing cells.
 COUNTS = {

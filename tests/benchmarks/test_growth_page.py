@@ -10,7 +10,7 @@ import pytest
 from benchmarks.growth import cell, page
 from benchmarks.growth.results import asked, exponent
 
-DOCS = Path(__file__).parents[1] / "docs"
+DOCS = Path(__file__).parents[2] / "docs"
 
 
 def test_the_page_is_written_from_its_results(tmp_path: Path) -> None:
