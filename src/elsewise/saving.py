@@ -51,7 +51,8 @@ def save(explanation: Explanation, folder: str | Path) -> Path:
     fresh = Path(tempfile.mkdtemp(prefix=f".{place.name}-", dir=place.parent))
     try:
         (fresh / RECORD).write_text(record, encoding="utf-8")
-        np.savez_compressed(fresh / ARRAYS, allow_pickle=False, **arrays)
+        # Without allow_pickle=: NumPy 2.0 and 2.1 would store it as one more array.
+        np.savez_compressed(fresh / ARRAYS, **arrays)
         fresh.chmod(0o755)
         _swap(fresh, place)
     except BaseException:
