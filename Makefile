@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip install -q --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test browser bench paper calibration docs lint types format clean
+.PHONY: help demo test slow browser lowest wheel bench paper calibration docs lint types format clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' Makefile
@@ -16,8 +16,19 @@ demo: $(VENV)/.core  ## explain a model on the built-in dataset (light core, no 
 	$(BIN)/python -m elsewise demo
 
 # One process per core, one thread in each: boosters' threads would fight over the cores.
-test: $(VENV)/.test  ## run the tests and doctests
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal
+
+test: $(VENV)/.test  ## run the quick tests and the doctests: a few minutes
+	$(PYTEST) -m "not slow"
+
+slow: $(VENV)/.test  ## run the other tests: long laws, simulations, pages in Chromium, Dask clusters
+	$(PYTEST) -m slow tests
+
+lowest:  ## run the core tests on the lowest versions that pyproject.toml allows
+	$(PYTHON) scripts/lowest.py
+
+wheel:  ## build the wheel and run its demo in an empty environment
+	scripts/try_wheel.sh $(PYTHON)
 
 browser:  ## install Debian's Chromium, which the report is tested in (needs root)
 	@command -v chromium > /dev/null || (apt-get update -q && \
@@ -48,7 +59,7 @@ format: $(VENV)/.dev  ## rewrite files in the project's format
 	$(BIN)/ruff format .
 
 clean:  ## remove .venv and every cache
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage htmlcov build dist site
+	rm -rf $(VENV) .venv-lowest .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage htmlcov build dist site
 	find src tests benchmarks examples scripts -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 # A stamp per set of requirements: nothing is installed twice until pyproject.toml changes.
