@@ -9,10 +9,11 @@ import numpy as np
 from benchmarks.paper.methods import rules_in_order
 from benchmarks.paper.published import PERCENTILES, SHIFTS
 from benchmarks.paper.questions import THRESHOLD, Question
+from benchmarks.rivals import Ares
 
 import elsewise as ew
 from elsewise import metrics
-from elsewise.baselines import Ares, Dice
+from elsewise.baselines import Dice
 
 __all__ = ["measured", "timed"]
 

@@ -7,10 +7,10 @@ from typing import Any
 
 from benchmarks.paper.discount import discount
 from benchmarks.paper.questions import Question
+from benchmarks.rivals import Ares, AresSettings, GlobeSettings, ares, globe_ce
 
 import elsewise as ew
-from elsewise import baselines
-from elsewise.baselines import Ares, AresSettings, DiceSettings, GlobeSettings
+from elsewise.baselines import DiceSettings, dice
 
 __all__ = ["DICE_SECONDS", "RIVALS", "TARGETS", "ours", "published", "rules_in_order"]
 
@@ -56,12 +56,12 @@ def _rival(run: Callable[..., Any], settings: Any) -> Callable[[Question], Any]:
 
 
 RIVALS: dict[str, Callable[[Question], Any]] = {
-    "DiCE genetic": _rival(baselines.dice, DiceSettings(method="genetic", seconds=DICE_SECONDS)),
-    "DiCE random": _rival(baselines.dice, DiceSettings(method="random", seconds=DICE_SECONDS)),
-    "AReS": _rival(baselines.ares, AresSettings()),
-    "GLOBE-CE per row": _rival(baselines.globe_ce, GlobeSettings(scaling="rows")),
-    "GLOBE-CE shared": _rival(baselines.globe_ce, GlobeSettings(scaling="shared")),
-    "GLOBE-CE legal": _rival(baselines.globe_ce, GlobeSettings(scaling="rows", legal=True)),
+    "DiCE genetic": _rival(dice, DiceSettings(method="genetic", seconds=DICE_SECONDS)),
+    "DiCE random": _rival(dice, DiceSettings(method="random", seconds=DICE_SECONDS)),
+    "AReS": _rival(ares, AresSettings()),
+    "GLOBE-CE per row": _rival(globe_ce, GlobeSettings(scaling="rows")),
+    "GLOBE-CE shared": _rival(globe_ce, GlobeSettings(scaling="shared")),
+    "GLOBE-CE legal": _rival(globe_ce, GlobeSettings(scaling="rows", legal=True)),
 }
 """Methods without a target distribution: they look for valid rows."""
 

@@ -17,9 +17,10 @@ from benchmarks.paper.cells import Cell, Store
 from benchmarks.paper.data import Experiment
 from benchmarks.paper.measures import measured
 from benchmarks.paper.methods import rules_in_order
+from benchmarks.rivals import ares
 
 import elsewise as ew
-from elsewise import baselines
+from elsewise.baselines import given
 
 # --- published numbers ----------------------------------------------------------------------------
 
@@ -262,9 +263,7 @@ def test_a_step_too_long_is_halved(
 
 def test_measures_count_rows_and_agree_with_the_library(small: questions.Question) -> None:
     moved = small.rows.assign(a=small.rows["a"] + 2.0)
-    found = baselines.given(
-        small.model, small.rows, moved, method="shift", background=small.experiment.train
-    )
+    found = given(small.model, small.rows, moved, method="shift", background=small.experiment.train)
     measures = measured(small, found)
     outputs = 0.3 + 0.2 * moved["a"]
     assert measures["valid rows"] == (outputs >= 0.5).sum()
@@ -286,9 +285,7 @@ def test_diagonal_mass_by_hand() -> None:
 
 def test_a_rule_that_recommends_its_own_condition_is_none() -> None:
     rows = pd.DataFrame({"a": np.arange(60) % 6, "b": np.arange(60) % 4})
-    found = baselines.ares(
-        lambda frame: (frame["a"] >= 3) * 1.0, rows[rows["a"] < 3], background=rows
-    )
+    found = ares(lambda frame: (frame["a"] >= 3) * 1.0, rows[rows["a"] < 3], background=rows)
     assert found.rules
     assert rules_in_order(found)
     rule = replace(found.rules[0], recommendation=found.rules[0].condition)

@@ -26,9 +26,6 @@ from elsewise.targets import Target, constant
 
 __all__ = ["Field", "Question", "Rival", "answer", "fields_of", "filled", "pose"]
 
-PROBES = 32
-BACKGROUND_ROWS = 1024
-"""At most this many background rows are kept in the explanation; the rival sees all."""
 BATCH = 65536
 """Rows the model is asked for at once."""
 

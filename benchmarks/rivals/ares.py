@@ -21,9 +21,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from benchmarks.rivals.items import Bins, bins_of, frequent_itemsets
 
 from elsewise.baselines._common import BATCH, Question, Rival, answer, pose
-from elsewise.baselines._items import Bins, bins_of, frequent_itemsets
 from elsewise.errors import InvalidInput
 from elsewise.features import Schema
 from elsewise.request import Bounds

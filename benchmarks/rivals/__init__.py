@@ -1,0 +1,21 @@
+"""The methods and measures of the paper's tables that no user of the library needs.
+
+`ares` and `globe_ce` are written here from their papers. Each takes a model and rows, looks for
+counterfactual rows whose output reaches a threshold, and returns an explanation, so that the same
+measures, pictures and reports work on all.
+"""
+
+from __future__ import annotations
+
+from benchmarks.rivals.ares import Ares, AresRule, AresSettings, ares
+from benchmarks.rivals.globe_ce import GlobeCE, GlobeSettings, globe_ce
+
+__all__ = [
+    "Ares",
+    "AresRule",
+    "AresSettings",
+    "GlobeCE",
+    "GlobeSettings",
+    "ares",
+    "globe_ce",
+]
