@@ -10,6 +10,12 @@ from benchmarks.paper.methods import rules_in_order
 from benchmarks.paper.published import PERCENTILES, SHIFTS
 from benchmarks.paper.questions import THRESHOLD, Question
 from benchmarks.rivals import Ares
+from benchmarks.rivals.measures import (
+    METRICS,
+    PaperCase,
+    numeric_shift,
+    pooled_percentile_differences,
+)
 
 import elsewise as ew
 from elsewise import metrics
@@ -34,9 +40,9 @@ def timed(run: Callable[[], ew.Explanation]) -> tuple[ew.Explanation, dict[str, 
 
 
 def measured(question: Question, explanation: ew.Explanation) -> dict[str, float]:
-    """Return every measure of `elsewise.metrics`, and those of the paper's table beside them."""
-    case = metrics.Case(explanation=explanation, threshold=THRESHOLD)
-    found = {name: metric.measure(case) for name, metric in metrics.METRICS.items()}
+    """Return every measure of `METRICS`, and those of the paper's table beside them."""
+    case = PaperCase(explanation=explanation, threshold=THRESHOLD)
+    found = {name: metric.measure(case) for name, metric in METRICS.items()}
     outputs = explanation.outputs[:, 0]
     return {
         **found,
@@ -53,23 +59,23 @@ def measured(question: Question, explanation: ew.Explanation) -> dict[str, float
     }
 
 
-def _published_differences(question: Question, case: metrics.Case) -> dict[str, float]:
+def _published_differences(question: Question, case: PaperCase) -> dict[str, float]:
     """Per cent at the five ranges, as published: standardized columns, thrown into one."""
     center, scale = (
         part.to_numpy() for part in (question.experiment.center, question.experiment.scale)
     )
     before, after = ((codes - center) / scale for codes in (case.before, case.after))
-    differences = metrics.pooled_percentile_differences(before, after)
+    differences = pooled_percentile_differences(before, after)
     names = [f"% published {name}" for name in PERCENTILES]
     return dict(zip(names, differences.tolist(), strict=True))
 
 
-def _shifts(question: Question, case: metrics.Case) -> dict[str, float]:
+def _shifts(question: Question, case: PaperCase) -> dict[str, float]:
     """COMPAS: shifts in per cent of the mean and deviation of both counts."""
     columns = [question.rows.columns.get_loc(name) for name in COUNTS if name in question.rows]
     if not columns:
         return {}
-    shifts = metrics.numeric_shift(case.before[:, columns], case.after[:, columns])
+    shifts = numeric_shift(case.before[:, columns], case.after[:, columns])
     return dict(zip(SHIFTS, shifts.T.ravel().tolist(), strict=True))
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from elsewise.metrics import published_ot
+from benchmarks.rivals.measures import published_ot
 
 __all__ = [
     "ACCURACY",

@@ -129,7 +129,7 @@ def ares(
 
     Parameters
     ----------
-    model, rows, schema, background, limits, seed
+    model, rows, schema, background, bounds, seed
         As in `elsewise.explain`. Only free attributes change, to values the schema allows.
     target
         What the certificate compares outputs with; all ones by default.

@@ -106,7 +106,7 @@ def globe_ce(
 
     Parameters
     ----------
-    model, rows, schema, background, limits, seed
+    model, rows, schema, background, bounds, seed
         As in `elsewise.explain`. Frozen features do not move; ranges and the like are kept only
         with ``settings.legal``, whole numbers always.
     target

@@ -15,6 +15,7 @@ import pytest
 from benchmarks.rivals import Ares, AresSettings, GlobeCE, GlobeSettings, ares, globe_ce
 from benchmarks.rivals.ares import _Ground, _local_search, _value
 from benchmarks.rivals.items import bins_of, frequent_itemsets
+from benchmarks.rivals.measures import ares_cost, bin_units
 
 import elsewise as ew
 import paper
@@ -117,10 +118,10 @@ def test_the_same_seed_gives_the_same_rows(
 def test_limits_are_certified_or_not(
     method: Method, refused: pd.DataFrame, background: pd.DataFrame
 ) -> None:
-    def outcome(**bounds: float) -> ew.Outcome:
-        limits = ew.Bounds(**bounds)
+    def outcome(**kept: float) -> ew.Outcome:
+        bounds = ew.Bounds(**kept)
         target = ew.targets.at_least(0.5)
-        found = method(score, refused, background=background, target=target, bounds=limits)
+        found = method(score, refused, background=background, target=target, bounds=bounds)
         return found.status.outcome
 
     assert outcome(inputs=50.0) is ew.Outcome.CERTIFIED
@@ -199,10 +200,9 @@ def test_globe_ce_has_a_cost_profile(plane: pd.DataFrame) -> None:
     profile = found.profile
     assert profile["coverage"].is_monotonic_increasing
     assert profile["coverage"].iloc[-1] == (found.outputs >= 0.5).mean()
-    units = metrics.bin_units(
-        plane.to_numpy(), found.counterfactual.to_numpy(), metrics.bin_widths(plane.to_numpy())
-    )
-    assert profile["mean_cost"].iloc[-1] == pytest.approx(metrics.ares_cost(units))
+    widths = np.ptp(plane.to_numpy(), axis=0) / 10
+    units = bin_units(plane.to_numpy(), found.counterfactual.to_numpy(), widths)
+    assert profile["mean_cost"].iloc[-1] == pytest.approx(ares_cost(units))
 
 
 def test_globe_ce_with_several_translations_is_no_dearer(plane: pd.DataFrame) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from elsewise._arrays import Array, to_numpy
-from elsewise.features import Feature, Kind
+from elsewise.features import Feature, Kind, changed_cells
 
 if TYPE_CHECKING:
     from elsewise.explanation import Explanation
@@ -52,8 +52,7 @@ class Column:
     @property
     def moved(self) -> np.ndarray:
         """The rows in which it changed, bool (n,); missing before and after is no change."""
-        same = (self.before == self.after) | (np.isnan(self.before) & np.isnan(self.after))
-        return np.asarray(~same)
+        return np.asarray(changed_cells(self.before, self.after))
 
     def level(self, code: float) -> Any:
         """Return the level behind a code of a category."""

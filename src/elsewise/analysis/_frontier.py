@@ -16,6 +16,7 @@ from elsewise.certificate import certify_inputs, certify_outputs, cutoffs
 from elsewise.confidence import Method
 from elsewise.errors import InvalidInput
 from elsewise.explanation import Explanation
+from elsewise.features import changed_cells
 from elsewise.maps import replay
 from elsewise.moves import Rows
 from elsewise.request import Bounds, Kind, Population, Problem, Request, ask, halve, populate
@@ -230,7 +231,7 @@ class _Place:
         inputs = certify_inputs(problem, self.population, rows, draws, still=still)
         outputs = certify_outputs(problem, self.population, rows, draws)
         before, after = to_numpy(self.population.codes), to_numpy(rows.codes)
-        changed = (before != after) & ~(np.isnan(before) & np.isnan(after))
+        changed = changed_cells(before, after)
         answers = to_numpy(rows.outputs)[:, 0]
         return _Point(
             eta=state.record.eta,

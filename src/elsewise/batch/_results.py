@@ -13,7 +13,7 @@ from elsewise._arrays import to_numpy
 from elsewise.batch._failure import Failure
 from elsewise.batch._pickling import rebind_model
 from elsewise.explanation import Explanation
-from elsewise.metrics import changed_cells
+from elsewise.features import changed_cells
 from elsewise.request import Request
 
 __all__ = ["Explanations", "title"]

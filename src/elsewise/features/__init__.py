@@ -5,6 +5,7 @@ A :class:`Schema` says what each column is and how it may move. It makes three t
 distances are measured in) and a :class:`Legal` (the box each cell may move in).
 """
 
+from elsewise.features._cells import changed_cells
 from elsewise.features._feature import Feature, Kind, Rule
 from elsewise.features._json import pack_index, unpack_index
 from elsewise.features._moves import largest_squared_move
@@ -21,6 +22,7 @@ __all__ = [
     "Legal",
     "Rule",
     "Schema",
+    "changed_cells",
     "largest_squared_move",
     "pack_index",
     "rows_outside",

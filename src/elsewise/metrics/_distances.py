@@ -10,11 +10,9 @@ from elsewise.transport import sliced_squared_distance
 
 __all__ = [
     "diversity",
-    "dpc",
     "median_bandwidth",
     "mmd",
     "nearest_distances",
-    "published_ot",
     "sliced_ot",
 ]
 
@@ -31,7 +29,7 @@ def sliced_ot(x: np.ndarray, y: np.ndarray, *, trim: float = TRIM, seed: int = 0
     """Squared sliced 2-Wasserstein distance on 5000 fresh directions, the paper's "OT".
 
     The trimmed average is divided by 1 - 2 trim once; the published values carry that factor
-    twice: see `published_ot`.
+    twice.
 
     Parameters
     ----------
@@ -53,17 +51,6 @@ def sliced_ot(x: np.ndarray, y: np.ndarray, *, trim: float = TRIM, seed: int = 0
     directions /= np.linalg.norm(directions, axis=0)
     parts = np.split(directions, DIRECTIONS // DIRECTION_CHUNK, axis=1)
     return float(np.mean([sliced_squared_distance(x, y, part, trim) for part in parts]))
-
-
-def published_ot(value: float, *, trim: float = TRIM) -> float:
-    """`sliced_ot` as the paper's tables show it, divided by 1 - 2 trim once too often.
-
-    Examples
-    --------
-    >>> published_ot(0.8)
-    1.0
-    """
-    return value / (1.0 - 2.0 * trim)
 
 
 def mmd(x: np.ndarray, y: np.ndarray, *, sigma: float = 1.0) -> float:
@@ -123,20 +110,6 @@ def diversity(x: np.ndarray) -> float:
     chunks = (x[first : first + ROW_CHUNK] for first in range(0, n, ROW_CHUNK))
     total = sum(float(cdist(chunk, x).sum()) for chunk in chunks)
     return total / (n * (n - 1)) if n > 1 else 0.0
-
-
-def dpc(diversity: float, ot: float, validity: float) -> float:
-    """Diversity / OT * validity, the paper's diversity-proximity-coverage score.
-
-    Only meaningful among methods of validity above 0.8: rows that hardly move have an OT near 0.
-    NaN where nothing moved. Published values rest on `published_ot`: multiply them by 1.25.
-
-    Examples
-    --------
-    >>> dpc(4.0, 0.5, 0.75)
-    6.0
-    """
-    return diversity / ot * validity if ot > 0 else float("nan")
 
 
 def nearest_distances(x: np.ndarray, background: np.ndarray) -> np.ndarray:

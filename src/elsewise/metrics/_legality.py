@@ -6,8 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from elsewise.features import Schema
-from elsewise.metrics._changes import changed_cells
+from elsewise.features import Schema, changed_cells
 
 __all__ = ["illegal_rows"]
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from elsewise._arrays import Array, device_of, namespace, take, take_ranked
+from elsewise.features import changed_cells
 from elsewise.moves._costs import input_costs, output_costs, row_costs
-from elsewise.moves._offers import MoveContext, Offers, changed_cells, differs, obeying
+from elsewise.moves._offers import MoveContext, Offers, changed_count, obeying
 
 if TYPE_CHECKING:
     from elsewise.request import Problem
@@ -46,7 +47,7 @@ def choose(problem: Problem, now: MoveContext, outputs: Array, offers: Offers) -
     n, count = offers.inputs.shape
     before = row_costs(now.aim, now.embedded, outputs)
     if now.price > 0:
-        before = before + now.price * changed_cells(now.codes, now.population.codes)
+        before = before + now.price * changed_count(now.codes, now.population.codes)
     stay = Place(now.codes, outputs, before)
     # Output costs are never negative: what the inputs alone make too dear need not be evaluated.
     room = before if offers.exact else (1.0 + SLACK * xp.finfo(before.dtype).eps) * before
@@ -127,7 +128,7 @@ def _several(
         more = helps[:, k, None] & take(offers.touches, offer) & ~touched
         codes = xp.where(more, offers.rows(everyone, offer), codes)
         touched = touched | more
-    another = xp.any(differs(codes, one.codes), axis=-1)
+    another = xp.any(changed_cells(codes, one.codes), axis=-1)
     place = Place(codes, xp.zeros_like(one.outputs), xp.full_like(one.costs, np.inf))
     (row,) = xp.nonzero(another)
     if row.shape[0] > 0:
@@ -147,7 +148,7 @@ def _priced(now: MoveContext, row: Array, codes: Array) -> Array:
     if now.price == 0:
         return inputs
     factual = take(now.population.codes, row)
-    return inputs + now.price * changed_cells(codes, factual)
+    return inputs + now.price * changed_count(codes, factual)
 
 
 class _Tried(NamedTuple):

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from elsewise._arrays import Array, asarray_like, namespace, take
+from elsewise.features import changed_cells
 from elsewise.moves._costs import Aim, cross_squares, input_costs
 from elsewise.moves._edits import Edits, Source
-from elsewise.moves._offers import MoveContext, Offers, changed_cells, differs, legal_rows
+from elsewise.moves._offers import MoveContext, Offers, changed_count, legal_rows
 from elsewise.moves._steps import on_grid
 
 if TYPE_CHECKING:
@@ -29,14 +30,14 @@ def edited_rows(edits: Edits, now: MoveContext) -> Offers:
     inputs = _input_costs(layout, now, cells, takes)
     if now.price > 0:
         factual = take(now.population.codes, columns, axis=1)
-        more = xp.astype(differs(cells, factual), takes.dtype)
-        more = more - xp.astype(differs(own, factual), takes.dtype)
-        changed = changed_cells(now.codes, now.population.codes)
+        more = xp.astype(changed_cells(cells, factual), takes.dtype)
+        more = more - xp.astype(changed_cells(own, factual), takes.dtype)
+        changed = changed_count(now.codes, now.population.codes)
         inputs = inputs + now.price * (changed[:, None] + xp.matmul(more, takes))
     return Offers(
         inputs=inputs,
         exact=False,
-        new=xp.matmul(xp.astype(differs(cells, own), takes.dtype), takes) > 0,
+        new=xp.matmul(xp.astype(changed_cells(cells, own), takes.dtype), takes) > 0,
         touches=asarray_like(edits.sources != Source.KEEP, now.codes),
         cells=xp.concat([now.codes, cells], axis=1),
         picks=asarray_like(layout.picks, now.codes),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from elsewise._arrays import Array, asarray_like, device_of, namespace, take
+from elsewise.features import changed_cells
 from elsewise.moves._costs import Aim, input_costs
 
 if TYPE_CHECKING:
@@ -17,8 +18,7 @@ if TYPE_CHECKING:
 __all__ = [
     "MoveContext",
     "Offers",
-    "changed_cells",
-    "differs",
+    "changed_count",
     "legal_rows",
     "obeying",
     "side_by_side",
@@ -102,11 +102,11 @@ def stepped_rows(moved: Array, now: MoveContext) -> Offers:
     places = xp.reshape(embedded, (count, n, -1))
     inputs = input_costs(now.aim, places)
     if now.price > 0:
-        inputs = inputs + now.price * changed_cells(legal, now.population.codes)
+        inputs = inputs + now.price * changed_count(legal, now.population.codes)
     return Offers(
         inputs=xp.matrix_transpose(inputs),
         exact=True,
-        new=xp.matrix_transpose(xp.any(differs(legal, now.codes), axis=-1)),
+        new=xp.matrix_transpose(xp.any(changed_cells(legal, now.codes), axis=-1)),
         touches=xp.broadcast_to(now.embedding.reach > 0, (count, p)),
         cells=now.codes,
         picks=xp.zeros((0, p), dtype=xp.int64, device=device_of(legal)),
@@ -165,13 +165,7 @@ def obeying(problem: Problem, codes: Array, worth: Array) -> Array:
     return keeps
 
 
-def differs(codes: Array, others: Array) -> Array:
-    """Cells that differ; two missing cells do not."""
-    xp = namespace(codes)
-    return (codes != others) & ~(xp.isnan(codes) & xp.isnan(others))
-
-
-def changed_cells(codes: Array, factual: Array) -> Array:
+def changed_count(codes: Array, factual: Array) -> Array:
     """Number of cells of each row that are not factual."""
     xp = namespace(codes)
-    return xp.sum(xp.astype(differs(codes, factual), codes.dtype), axis=-1)
+    return xp.sum(xp.astype(changed_cells(codes, factual), codes.dtype), axis=-1)

@@ -11,6 +11,7 @@ import numpy as np
 from elsewise._arrays import to_numpy
 from elsewise.analysis import changes as changes_of
 from elsewise.certificate import format_distinct, interval_text, probability_text, readout_name
+from elsewise.features import changed_cells
 from elsewise.plots._feature_names import column_named
 from elsewise.plots._style import amount
 from elsewise.request import Kind, Verdict
@@ -77,8 +78,7 @@ def level(explanation: Explanation, value: float) -> str:
 def moved_rows(explanation: Explanation) -> int:
     """Return the number of rows of which some cell changed."""
     before, after = to_numpy(explanation.problem.factual), to_numpy(explanation.rows.codes)
-    changed = (before != after) & ~(np.isnan(before) & np.isnan(after))
-    return int(changed.any(axis=1).sum())
+    return int(changed_cells(before, after).any(axis=1).sum())
 
 
 class Answer(NamedTuple):
