@@ -56,6 +56,7 @@ def refreshed(page: str, names: dict[str, Any]) -> str:
 def main(paths: list[str]) -> None:
     """Refresh the named pages."""
     os.environ.setdefault("MPLBACKEND", "Agg")
+    sys.path.insert(0, str(ROOT))  # pages may show the benchmarks
     pages = [Path(path).resolve() for path in paths]
     names: dict[str, Any] = {"__name__": "__page__"}
     with tempfile.TemporaryDirectory() as empty, contextlib.chdir(empty):

@@ -1,4 +1,4 @@
-"""The methods and measures of the paper's tables that no user of the library needs.
+"""The methods, measures and limits of the paper that no user of the library needs.
 
 `ares` and `globe_ce` are written here from their papers. Each takes a model and rows, looks for
 counterfactual rows whose output reaches a threshold, and returns an explanation, so that the same

@@ -15,8 +15,6 @@ method                    guarantee                            use
                                                                outputs with a constant target
 `band_limit`              every sample size, known support     outputs, few rows
 `dkw_limit`               every sample size, known support     the paper's bands, wide
-`entropic_clt_limit`,     asymptotic, about the entropic       one output column; no sliced
-`entropic_bootstrap_..`   cost                                 entropic limit is known
 ========================  ===================================  =============================
 
 `rows_needed` says how many rows would bring a limit under its bound; `mean_interval` and
@@ -39,11 +37,6 @@ from elsewise.confidence._clt import clt_limit, influence, normal_limit
 from elsewise.confidence._comparison import Comparison, Pairing
 from elsewise.confidence._dkw import dkw_limit
 from elsewise.confidence._doubt import notice_of
-from elsewise.confidence._entropic import (
-    entropic_bootstrap_limit,
-    entropic_clt_limit,
-    entropic_distance,
-)
 from elsewise.confidence._exact import exact_limit, known_limit
 from elsewise.confidence._intervals import Interval, mean_interval, share_interval
 from elsewise.confidence._limit import UpperLimit, largest
@@ -64,9 +57,6 @@ __all__ = [
     "debiased_distance",
     "default_limit",
     "dkw_limit",
-    "entropic_bootstrap_limit",
-    "entropic_clt_limit",
-    "entropic_distance",
     "exact_limit",
     "influence",
     "known_limit",
