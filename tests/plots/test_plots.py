@@ -439,13 +439,11 @@ def test_svg_ids_are_unique_across_pictures_and_colours_follow_the_page(
 
 
 def test_svg_is_the_same_every_time(explanation: ew.Explanation) -> None:
+    frame = pd.DataFrame({"inputs": [0.1, 0.2], "outputs": [0.3, 0.1]})
+
     def draw() -> str:
         return plots.to_svg(
-            lambda axes: plots.scatter(explanation, axes=axes),
-            name="s",
-            title="t",
-            description="d",
-            panels=2,
+            lambda ax: plots.frontier(frame, ax=ax), name="s", title="t", description="d"
         )
 
     assert draw() == draw()

@@ -20,7 +20,9 @@ from elsewise.features import Schema
 from elsewise.measure import input_comparison
 from elsewise.models import bind
 from elsewise.request import Bounds, Problem
-from elsewise.search import Outcome, State, finish, init, solve, step, sweep, trace
+from elsewise.search import Outcome, State, finish, init, solve, step, trace
+from elsewise.search._runs import run_at_eta
+from elsewise.search._sweep import ITERATIONS, warm_start
 from elsewise.settings import Fixed, Settings
 from elsewise.transport import direction_blocks
 
@@ -468,15 +470,25 @@ CASES = {
     "linear": ew.targets.at_least(0.7),
     "forest": ew.targets.at_least(0.7),
 }
-FINE = tuple(np.arange(-4.0, 6.01, 0.5))
+FINE = np.arange(6.0, -4.01, -0.5)
 Points = list[tuple[Evidence, Evidence]]
+
+
+def swept(problem: Problem) -> Points:
+    """The certified sides where each fixed eta = logistic(logit) comes to rest, largest first."""
+    state, _ = finish(warm_start(problem, SEARCH, init(problem, SEARCH), lambda: False))
+    points = []
+    for logit in FINE.tolist():
+        state, _ = finish(run_at_eta(problem, SEARCH, state, logit, lambda: False, ITERATIONS))
+        points.append(sides(problem, state))
+    return points
 
 
 @pytest.fixture(scope="module", params=CASES)
 def frontier(request: pytest.FixtureRequest) -> tuple[Problem, Points]:
     """A problem and the certified sides of a fine sweep of eta."""
     problem = pose(MODELS[request.param], ROWS, CASES[request.param])
-    return problem, [sides(problem, state) for state in sweep(problem, SEARCH, FINE)]
+    return problem, swept(problem)
 
 
 @pytest.mark.parametrize("share", [0.5, 0.7])
@@ -532,7 +544,7 @@ def test_unreachable_outputs_name_what_is_reachable(name: str) -> None:
     """One weak feature within its observed range cannot lift every row to 0.9."""
     schema = Schema.infer(ROWS).only("x1")
     base = pose(MODELS[name], ROWS, ew.targets.constant(0.9), schema=schema)
-    points = [sides(base, state) for state in sweep(base, SEARCH, FINE)]
+    points = swept(base)
     best = min(outputs.upper_limit for _, outputs in points)
     problem = replace(base, bounds=Bounds(outputs=0.8 * best))
     solution, _ = solve(problem, SEARCH)

@@ -92,37 +92,34 @@ def test_scale_vectors_must_agree():
 
 
 @pytest.mark.parametrize(
-    ("target", "name", "columns", "support", "words"),
+    ("target", "name", "columns", "words"),
     [
-        (targets.at_least(0.6), "at_least(0.6)", None, None, "at least 0.6"),
-        (targets.at_most([0.6, 1]), "at_most([0.6, 1])", 2, None, "at most [0.6, 1]"),
-        (targets.shift(-0.1), "shift(-0.1)", None, None, "moved by -0.1"),
-        (targets.scale(2, 0.5), "scale(2, about=0.5)", None, None, "from 0.5 multiplied by 2"),
-        (targets.constant(1), "constant(1)", None, (1.0, 1.0), "equal to 1"),
-        (targets.constant([1, 2]), "constant([1, 2])", 2, None, "equal to [1, 2]"),
-        (targets.sample([1, 2, 3]), "sample(3 rows)", 1, None, "a sample of 3 rows"),
-        (targets.group(ROWS), "group(3 rows)", 2, None, "a group of 3 rows"),
+        (targets.at_least(0.6), "at_least(0.6)", None, "at least 0.6"),
+        (targets.at_most([0.6, 1]), "at_most([0.6, 1])", 2, "at most [0.6, 1]"),
+        (targets.shift(-0.1), "shift(-0.1)", None, "moved by -0.1"),
+        (targets.scale(2, 0.5), "scale(2, about=0.5)", None, "from 0.5 multiplied by 2"),
+        (targets.constant(1), "constant(1)", None, "equal to 1"),
+        (targets.constant([1, 2]), "constant([1, 2])", 2, "equal to [1, 2]"),
+        (targets.sample([1, 2, 3]), "sample(3 rows)", 1, "a sample of 3 rows"),
+        (targets.group(ROWS), "group(3 rows)", 2, "a group of 3 rows"),
         (
             targets.distribution(stats.beta(2, b=5)),
             "distribution(beta(2, b=5))",
             1,
-            (0.0, 1.0),
             "distributed as beta(2, b=5)",
         ),
         (
             targets.distribution(np.sqrt),
             "distribution(quantile function)",
             1,
-            (0.0, 1.0),
             "distributed as quantile function",
         ),
     ],
     ids=lambda case: getattr(case, "name", None),
 )
-def test_names_columns_supports(target, name, columns, support, words):
+def test_names_columns_words(target, name, columns, words):
     assert target.name == name
     assert target.columns == columns
-    assert target.support == support
     assert words in target.describe()
 
 
@@ -300,15 +297,6 @@ def test_a_jump_rarer_than_the_table_is_found():
     np.testing.assert_allclose(variances, [0.0, 2e-7], rtol=1e-6)
 
 
-def test_cells_of_a_constant():
-    means, variances = targets.constant(0.3).cells(BREAKS)
-    assert np.all(means == 0.3)
-    assert np.all(variances == 0)
-    assert targets.constant([0.3]).cells([0, 1])[0].tolist() == [0.3]
-    with pytest.raises(InvalidInput, match="expected one output column"):
-        targets.constant([0.3, 0.4]).cells([0, 1])
-
-
 def test_a_flat_quantile_function_has_no_variance():
     means, variances = targets.distribution(lambda u: np.full_like(u, 0.7)).cells(BREAKS)
     np.testing.assert_allclose(means, 0.7, rtol=1e-14)
@@ -319,7 +307,7 @@ def test_a_flat_quantile_function_has_no_variance():
     "breaks", [[0.0], [0.5, 0.5], [0.6, 0.5], [-0.1, 1.0], [0.0, 1.1], [[0.0, 1.0]]]
 )
 def test_breaks_must_increase_in_the_unit_interval(breaks):
-    for target in (targets.constant(1.0), targets.distribution(stats.norm())):
+    for target in (targets.distribution(stats.uniform()), targets.distribution(stats.norm())):
         with pytest.raises(InvalidInput, match="breaks: expected at least two increasing levels"):
             target.cells(breaks)
 
@@ -367,13 +355,6 @@ def test_a_hole_between_the_checked_levels_is_refused_when_met():
     target = targets.distribution(lambda u: np.where(u < 1e-9, np.nan, u))
     with pytest.raises(InvalidInput, match="not finite"):
         target.cells([0.0, 1.0])
-
-
-def test_supports_of_functions():
-    assert targets.distribution(stats.norm.ppf).support == (-math.inf, math.inf)
-    assert targets.distribution(lambda u: -np.log1p(-u)).support == (0.0, math.inf)
-    nowhere = targets.distribution(lambda u: np.where(u % 1 == 0, np.nan, u))
-    assert nowhere.support == (-math.inf, math.inf)
 
 
 @pytest.mark.parametrize(

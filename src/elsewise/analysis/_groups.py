@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 
 from elsewise.analysis._columns import Column, columns_of, embedded, one_line, percent, signed
 from elsewise.analysis._tree import Leaf, smallest_leaf, sub_populations
@@ -60,11 +59,6 @@ class Groups:
     def named(self) -> float:
         """The same by the moves in words alone."""
         return sum(group.named for group in self.groups)
-
-    def to_frame(self) -> pd.DataFrame:
-        """Return one row per group."""
-        table = pd.DataFrame([asdict(group) for group in self.groups])
-        return table.assign(changes=[", ".join(group.changes) for group in self.groups])
 
     def __len__(self) -> int:
         return len(self.groups)

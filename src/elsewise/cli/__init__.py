@@ -36,7 +36,7 @@ from elsewise.cli._inputs import (
     read_table,
 )
 from elsewise.errors import ElsewiseError, SavedRunError
-from elsewise.report._words import answer, change_table, verdict
+from elsewise.report._words import answer, change_table
 from elsewise.saving import load
 from elsewise.settings import Settings
 
@@ -232,7 +232,7 @@ def compare(
         typer.echo(json.dumps({"exit_code": 0, "file": str(place), "runs": found}, allow_nan=False))
     elif not quiet:
         for label, explanation in explanations.items():
-            typer.echo(f"{label}: certificate {verdict(explanation.certificate)}")
+            typer.echo(f"{label}: certificate {explanation.certificate.verdict}")
             typer.echo(f"  {reports.headline(explanation, output)}")
         typer.echo(f"Comparison: {place}")
 

@@ -15,7 +15,6 @@ import pandas as pd
 from elsewise.analysis import changes as changes_of
 from elsewise.errors import InvalidInput, MissingExtra
 from elsewise.report import summary
-from elsewise.report._words import verdict
 
 if TYPE_CHECKING:
     from elsewise.explanation import Explanation
@@ -156,7 +155,7 @@ def certificate_table(explanation: Explanation) -> pd.DataFrame:
         kind=certificate.kind.value,
         confidence=certificate.confidence,
         rows=certificate.rows,
-        verdict=verdict(certificate).value,
+        verdict=certificate.verdict.value,
     )
 
 

@@ -35,22 +35,19 @@ def to_svg(
     title: str,
     description: str,
     size: tuple[float, float] = (4.7, 3.1),
-    panels: int | None = None,
 ) -> str:
     """Return what ``draw(ax)`` draws as one SVG element for an HTML page.
 
     Parameters
     ----------
     draw
-        Called with new axes, or with an array of them if ``panels`` is given.
+        Called with new axes.
     name
         Prefix of every id, so that several pictures share a page.
     title, description
         Read out by screen readers.
     size
         Width and height in inches.
-    panels
-        Number of axes side by side, if ``draw`` wants several.
 
     Examples
     --------
@@ -67,10 +64,7 @@ def to_svg(
         # The page's own font shows what matplotlib's font lacks.
         warnings.filterwarnings("ignore", message=r"(?s).*Glyph.*missing from")
         figure = Figure(figsize=size, layout="constrained")
-        if panels is None:
-            draw(figure.add_subplot())
-        else:
-            draw(figure.subplots(1, panels))
+        draw(figure.add_subplot())
         figure.savefig(written, format="svg", transparent=True, metadata={"Date": None})
     root = ElementTree.fromstring(written.getvalue())
     _make_fit(root, name, title, description)

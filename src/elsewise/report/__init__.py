@@ -25,7 +25,7 @@ from elsewise.report._numbers import drift, summary
 from elsewise.report._page import sections
 from elsewise.report._parts import Section, Table, figure
 from elsewise.report._templates import environment, read
-from elsewise.report._words import headline, verdict
+from elsewise.report._words import headline
 
 if TYPE_CHECKING:
     from elsewise.analysis import Effects, Frontier, Stability
@@ -45,7 +45,6 @@ def render(
     title: str = "Distributional counterfactual explanation",
     output: str = "model output",
     command: str | None = None,
-    tables: Mapping[str, pd.DataFrame] | None = None,
     frontier: Frontier | None = None,
     stability: Stability | None = None,
     effects: Effects | None = None,
@@ -63,16 +62,13 @@ def render(
         What the model's output is called, for instance "risk of default".
     command
         How to get the same result again; by default the call of `elsewise.explain`.
-    tables
-        DataFrames to show as well, by name: "frontier" (with the columns ``inputs`` and
-        ``outputs``, it is drawn too), "stability", "surprises", or any other.
     frontier, stability, effects
         What `Explanation.frontier`, `stability` and `effects` returned: each gets a section.
     rows
         Show so many single rows, before and after; none by default.
     """
     extras = extra_sections(frontier, stability, effects)
-    parts = sections(explanation, output, command, tables or {}, extras, rows)
+    parts = sections(explanation, output, command, extras, rows)
     certificate = explanation.certificate
     return (
         environment()
@@ -82,7 +78,7 @@ def render(
             answer=_words.answer(explanation, output),
             facts=_facts(explanation, output),
             certificate=certificate,
-            verdict=verdict(certificate),
+            verdict=certificate.verdict,
             status=str(explanation.status),
             words=_words,
             sections=parts,
@@ -122,7 +118,7 @@ def render_comparison(
         .render(
             title=title,
             headlines={name: headline(e, output) for name, e in explanations.items()},
-            verdicts={name: verdict(e.certificate) for name, e in explanations.items()},
+            verdicts={name: e.certificate.verdict for name, e in explanations.items()},
             sections=_compared(explanations, output),
             citation=CITATION,
             style=read("style.css"),
@@ -181,7 +177,7 @@ def _compared(explanations: Mapping[str, Explanation], output: str) -> list[Sect
     rows = tuple(
         (
             name,
-            verdict(e.certificate).value,
+            e.certificate.verdict.value,
             _words.level(e, float(e.factual_outputs[:, 0].mean())),
             _words.level(e, float(e.outputs[:, 0].mean())),
             f"{_words.moved_rows(e):,} of {len(e.outputs):,}",

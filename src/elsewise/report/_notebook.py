@@ -43,7 +43,7 @@ def _shown(certificate: Certificate, sentence: str, rows: list[tuple[str, str, s
         .render(
             sentence=sentence,
             certificate=certificate,
-            verdict=_words.verdict(certificate),
+            verdict=certificate.verdict,
             words=_words,
             rows=rows,
         )

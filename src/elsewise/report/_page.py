@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 
 from elsewise import plots
 from elsewise._arrays import to_numpy
@@ -24,7 +23,7 @@ from elsewise.report._numbers import (
     output_table,
     rank_correlation,
 )
-from elsewise.report._parts import Section, Table, cell_text, figure, frame_table
+from elsewise.report._parts import Section, Table, cell_text, figure
 from elsewise.report._words import change_words, level, one_line, percent
 from elsewise.targets import Constant, Derived
 
@@ -36,11 +35,6 @@ __all__ = ["sections"]
 MOST_PANELS = 12
 MOST_FLOWS = 4
 MOST_ROWS = 15
-KNOWN_TABLES = {
-    "frontier": ("How far for how close", "Each point is a population: the closer, the further."),
-    "stability": ("Stability", "How much the result depends on chance."),
-    "surprises": ("Surprises", "Where the outcome improves by a move that was not expected."),
-}
 PACKAGES = ("elsewise", "numpy", "scipy", "pandas", "scikit-learn", "matplotlib")
 BAND_READING = "The band is where the counterfactual's curve may lie in the population."
 PSI_READING = "PSI is often read so: under 0.1 stable, up to 0.25 some shift, above a large one."
@@ -50,7 +44,6 @@ def sections(
     explanation: Explanation,
     output: str,
     command: str | None,
-    tables: Mapping[str, pd.DataFrame],
     extras: Sequence[Section],
     rows: int,
 ) -> list[Section]:
@@ -63,7 +56,6 @@ def sections(
         _joint(explanation),
         _plans(explanation),
         _drift(explanation),
-        *(_given(name, frame) for name, frame in tables.items()),
         *extras,
         _search(explanation),
         _single_rows(explanation, rows),
@@ -184,26 +176,6 @@ def _groups(explanation: Explanation) -> Section:
         title="Who moves, and how",
         text=(text,),
         tables=(Table(caption="Groups of rows that move alike", columns=columns, rows=rows),),
-    )
-
-
-def _given(name: str, frame: pd.DataFrame) -> Section:
-    """A table the caller brings along; the frontier is drawn as well."""
-    title, text = KNOWN_TABLES.get(name, (name, ""))
-    picture = None
-    if name == "frontier":
-        picture = figure(
-            partial(plots.frontier, frame),
-            "frontier",
-            "Input distance against output distance.",
-            f"{len(frame)} points.",
-        )
-    return Section(
-        anchor="table-" + "".join(c if c.isalnum() else "-" for c in name),
-        title=title,
-        text=(text,) if text else (),
-        figures=() if picture is None else (picture,),
-        tables=(frame_table(frame.head(MOST_ROWS), title),),
     )
 
 

@@ -56,12 +56,9 @@ def figure(
     size: tuple[float, float] = (4.7, 3.1),
     *,
     small: bool = False,
-    panels: int | None = None,
 ) -> Figure:
     """Draw a picture for the page."""
-    svg = plots.to_svg(
-        draw, name=name, title=caption, description=description, size=size, panels=panels
-    )
+    svg = plots.to_svg(draw, name=name, title=caption, description=description, size=size)
     return Figure(svg=svg, caption=caption, small=small)
 
 

@@ -14,7 +14,7 @@ from elsewise.certificate import format_distinct, interval_text, probability_tex
 from elsewise.features import changed_cells
 from elsewise.plots._feature_names import column_named
 from elsewise.plots._style import amount
-from elsewise.request import Kind, Verdict
+from elsewise.request import Kind
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Answer",
-    "Verdict",
     "answer",
     "assumptions",
     "change_table",
@@ -41,18 +40,12 @@ __all__ = [
     "probability_text",
     "readout_name",
     "side_words",
-    "verdict",
 ]
 
 NAMED = 3
 """Features named in the headline."""
 PERCENT = "\u00a0%"
 """The sign, on the same line as its number."""
-
-
-def verdict(certificate: Certificate) -> Verdict:
-    """Return what the certificate comes to."""
-    return certificate.verdict
 
 
 def percent(share: float) -> str:

@@ -14,7 +14,7 @@ from elsewise.search._pareto import knee, knee_reason, monotone_front, pareto_fr
 from elsewise.search._runs import clock, finish
 from elsewise.search._shorter_map import find_shorter_map
 from elsewise.search._strategies import iterate, solve
-from elsewise.search._sweep import sweep, trace
+from elsewise.search._sweep import trace
 
 __all__ = [
     "Iteration",
@@ -33,6 +33,5 @@ __all__ = [
     "run",
     "solve",
     "step",
-    "sweep",
     "trace",
 ]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable
 
 from elsewise.request import Problem
-from elsewise.search._loop import State, init
-from elsewise.search._runs import ShouldStop, clock, finish, run_at_eta
+from elsewise.search._loop import State
+from elsewise.search._runs import ShouldStop, run_at_eta
 from elsewise.settings import Settings
 
-__all__ = ["SWEEP_LOGITS", "sweep", "trace", "warm_start"]
+__all__ = ["SWEEP_LOGITS", "trace", "warm_start"]
 
 SWEEP_LOGITS = tuple(float(logit) for logit in range(-5, 6))
 """Logits of eta along the frontier."""
@@ -44,17 +44,6 @@ def trace(
             state = yield from run_at_eta(problem, settings, state, logit, should_stop, ITERATIONS)
             ends.append(state)
     return ends
-
-
-def sweep(
-    problem: Problem, settings: Settings, logits: Iterable[float] = SWEEP_LOGITS
-) -> Iterator[State]:
-    """Yield the iterate at which each fixed eta = logistic(logit) comes to rest, largest first."""
-    never = clock(None, None)
-    state, _ = finish(warm_start(problem, settings, init(problem, settings), never))
-    for logit in sorted(logits, reverse=True):
-        state, _ = finish(run_at_eta(problem, settings, state, logit, never, ITERATIONS))
-        yield state
 
 
 def warm_start(

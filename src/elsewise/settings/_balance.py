@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from elsewise.errors import InvalidInput
 
-__all__ = ["Balance", "IntervalNarrowing", "SetShrinking", "balance_gaps"]
+__all__ = ["IntervalNarrowing", "SetShrinking", "balance_gaps"]
 
 
 def balance_gaps(gap_inputs: float, gap_outputs: float) -> float:
@@ -181,7 +181,3 @@ class SetShrinking:
         if len(values) == 1:
             return values[0], self
         return values[place], SetShrinking(values[:place] + values[place + 1 :])
-
-
-Balance = IntervalNarrowing | SetShrinking
-"""Either strategy."""

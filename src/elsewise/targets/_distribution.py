@@ -42,8 +42,6 @@ class DistributionTarget:
         Levels u (any shape) to quantiles.
     upper_quantile : callable
         Levels v to quantiles at 1 - v, exact where 1 - v would round.
-    support : tuple
-        Smallest and largest possible output, infinite where there is none.
     saved : dict or None
         Name and parameters, where there are any; None saves a table of quantiles.
     """
@@ -51,7 +49,6 @@ class DistributionTarget:
     name: str
     quantile: Callable[[np.ndarray], np.ndarray]
     upper_quantile: Callable[[np.ndarray], np.ndarray]
-    support: tuple[float, float]
     saved: dict[str, Any] | None = None
 
     @property
@@ -198,12 +195,10 @@ def from_scipy(frozen: Any) -> DistributionTarget:
     can_be_named = type(getattr(stats, str(family), None)) is type(frozen.dist)
     saved = {"kind": "distribution", "arguments": [family, args, kwds]}
     shown = ", ".join([text(value) for value in args] + [f"{k}={v:g}" for k, v in kwds.items()])
-    lower, upper = frozen.support()
     return DistributionTarget(
         name=f"distribution({family}({shown}))",
         quantile=reliable(frozen.ppf),
         upper_quantile=reliable(frozen.isf),
-        support=(float(lower), float(upper)),
         saved=saved if can_be_named else None,
     )
 
@@ -224,16 +219,10 @@ def from_function(function: Callable[..., Any], name: str, saved: Any = None) ->
         raise _not_a_quantile_function("outputs that are not finite")
     if np.any(np.diff(table) < 0):
         raise _not_a_quantile_function("outputs that decrease")
-    with np.errstate(all="ignore"):
-        lower, upper = np.asarray(function(np.array([0.0, 1.0])), dtype=np.float64)
     return DistributionTarget(
         name=name,
         quantile=quantile,
         upper_quantile=lambda levels: quantile(1.0 - levels),
-        support=(
-            -np.inf if np.isnan(lower) else float(lower),
-            np.inf if np.isnan(upper) else float(upper),
-        ),
         saved=saved,
     )
 

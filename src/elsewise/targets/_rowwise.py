@@ -10,7 +10,7 @@ import numpy as np
 
 from elsewise._arrays import Array, asarray_like, namespace
 from elsewise.errors import InvalidInput
-from elsewise.targets._checks import Level, check_breaks, columns_of, text
+from elsewise.targets._checks import Level, columns_of, text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -37,11 +37,6 @@ class Sample:
     def columns(self) -> int:
         """Number of output columns the target fits."""
         return int(self.values.shape[1])
-
-    @property
-    def support(self) -> None:
-        """None: a sample does not tell where its distribution ends."""
-        return
 
     def describe(self) -> str:
         """Return the target in words."""
@@ -74,28 +69,10 @@ class Constant:
         """Number of output columns the target fits, None for any."""
         return columns_of(self.level)
 
-    @property
-    def support(self) -> tuple[float, float] | None:
-        """The only output, twice; None where there are several columns."""
-        level = np.ravel(self.level)
-        return (float(level[0]), float(level[0])) if level.size == 1 else None
-
     def of(self, outputs: Array) -> Array:
         """Return the wanted outputs (n, K) of rows with these factual outputs (n, K)."""
         _check_columns(self, outputs)
         return namespace(outputs).zeros_like(outputs) + asarray_like(self.level, outputs)
-
-    def cells(self, breaks: Array) -> tuple[np.ndarray, np.ndarray]:
-        """Return mean (S,) and variance (S,) of the quantile function between breaks (S+1,)."""
-        size = check_breaks(breaks).size - 1
-        if self.support is None:
-            raise InvalidInput(
-                "target",
-                expected="one output column",
-                received=self.name,
-                fix="cells are defined for a single output",
-            )
-        return np.full(size, self.support[0]), np.zeros(size)
 
     def describe(self) -> str:
         """Return the target in words."""
@@ -150,11 +127,6 @@ class Derived:
     def columns(self) -> int | None:
         """Number of output columns the target fits, None for any."""
         return columns_of(self.level) or columns_of(self.about)
-
-    @property
-    def support(self) -> None:
-        """None: the target follows the factual outputs."""
-        return
 
     def of(self, outputs: Array) -> Array:
         """Return the wanted outputs (n, K) of rows with these factual outputs (n, K)."""
