@@ -1,7 +1,7 @@
 """Credit: what would have to be different about the applicants a model finds risky.
 
 A boosted-tree pipeline on German Credit, strings and missing cells as they come. Applicants with a
-predicted risk above 40 % should come down to 35 %; who they are stays, credits only get smaller.
+predicted risk above 40% should come down to 35%; who they are stays, credits only get smaller.
 
     python examples/credit.py [folder for the picture]
 """
@@ -50,7 +50,7 @@ def main(folder: Path) -> None:
         bounds=ew.Bounds(outputs=0.06),
     )
 
-    print(f"{len(risky)} of {len(data.frame)} applicants have a predicted risk above 40 %.")
+    print(f"{len(risky)} of {len(data.frame)} applicants have a predicted risk above 40%.")
     print(ew.report.headline(explanation, "risk of a bad credit"))
     print(explanation.certificate)
     print(explanation.changes()[["rows_moved", "mean_before", "mean_after", "share"]].round(2))

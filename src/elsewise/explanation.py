@@ -12,7 +12,7 @@ import scipy.sparse
 
 from elsewise._arrays import to_numpy
 from elsewise._resources import using
-from elsewise.certificate import Certificate, format_distinct
+from elsewise.certificate import Certificate
 from elsewise.errors import InvalidInput, NotFeasible
 from elsewise.features import Encoder
 from elsewise.maps import Map, apply_map
@@ -22,6 +22,7 @@ from elsewise.request import Problem
 from elsewise.search import Iteration, Outcome
 from elsewise.settings import Settings
 from elsewise.targets import Constant, Derived, Sample
+from elsewise.text import format_distinct, percent
 from elsewise.transport import coupling, direction_blocks, project
 
 if TYPE_CHECKING:
@@ -282,7 +283,7 @@ class Explanation:
                 at_most, bound = format_distinct(side.at_most, side.bound)
                 parts.append(f"{name} {at_most} {'<=' if side.met else '>'} {bound}")
         level = certificate.confidence
-        kind = f"{certificate.kind}, {'exact' if level is None else f'{100 * level:.4g}%'}"
+        kind = f"{certificate.kind}, {'exact' if level is None else percent(level, exact=True)}"
         head, _, advice = str(self.status).partition(":")
         tail = f";{advice}" if advice else ""
         return f"<Explanation: {head} ({kind}): {', '.join(parts)}{tail}>"

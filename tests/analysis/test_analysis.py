@@ -443,9 +443,7 @@ def test_groups_read_well(two_groups: ew.Explanation) -> None:
     text = str(found)
     assert text == repr(found)
     assert text.startswith("3 groups of 200 rows, explaining ")
-    assert re.search(
-        r"Age <= 40 and Housing is not own: \d+ rows \(\d+ %\)\n   Duration \+\d", text
-    )
+    assert re.search(r"Age <= 40 and Housing is not own: \d+ rows \(\d+%\)\n   Duration \+\d", text)
     assert sum(group.explained for group in found) == pytest.approx(found.explained)
     assert sum(group.share for group in found) == pytest.approx(1.0)
 
@@ -455,7 +453,7 @@ def test_groups_name_the_largest_flow(base: ew.Explanation) -> None:
     after.loc[after["home"] == "rent", "home"] = "own"
     found = analysis.groups(moved_to(base, base.encoder.encode(after)), k=2)
     assert [(group.who, group.changes) for group in found] == [
-        ("home is rent", ("home rent to own (100 %)",)),
+        ("home is rent", ("home rent to own (100%)",)),
         ("home is not rent", ()),
     ]
     assert "nothing changes" in str(found)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import elsewise as ew
 import people
 from elsewise import report
-from elsewise.certificate import Certificate, format_distinct, probability_text
+from elsewise.certificate import Certificate, probability_text
 from elsewise.certificate._certify import _compared_support, output_support
 from elsewise.confidence import Method
 from elsewise.errors import InvalidInput
@@ -24,6 +24,7 @@ from elsewise.features import Feature, largest_squared_move
 from elsewise.features import Kind as Column
 from elsewise.request import Kind, Verdict, pose
 from elsewise.search import Outcome
+from elsewise.text import format_distinct
 
 FAST = ew.Settings(iterations=5, draws=79, directions=6)
 

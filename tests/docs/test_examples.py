@@ -12,7 +12,7 @@ import pytest
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 PRINTED = {
-    "credit": "301 of 1000 applicants have a predicted risk above 40 %.",
+    "credit": "301 of 1000 applicants have a predicted risk above 40%.",
     "retail": "Certificate (held-out, 95% jointly, 200 rows)",
     "fairness": "190 applicants of up to 25 years: mean risk 0.367",
 }

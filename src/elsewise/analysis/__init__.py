@@ -7,7 +7,8 @@ group as the one category it stands for.
 from __future__ import annotations
 
 from elsewise.analysis._changes import changes, flows, ks, psi
-from elsewise.analysis._columns import Column, columns_of
+from elsewise.analysis._columns import Column, column_named, columns_of
+from elsewise.analysis._correlations import correlation_pair
 from elsewise.analysis._effects import MEANING, Effects, effects
 from elsewise.analysis._frontier import Frontier, frontier, frontier_of
 from elsewise.analysis._groups import Group, Groups, groups
@@ -24,7 +25,9 @@ __all__ = [
     "Groups",
     "Stability",
     "changes",
+    "column_named",
     "columns_of",
+    "correlation_pair",
     "effects",
     "flows",
     "frontier",

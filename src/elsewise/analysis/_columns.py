@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from elsewise._arrays import Array, to_numpy
+from elsewise.errors import InvalidInput
 from elsewise.features import Feature, Kind, changed_cells
 
 if TYPE_CHECKING:
     from elsewise.explanation import Explanation
 
-__all__ = ["MISSING", "Column", "columns_of", "embedded", "one_line", "percent", "signed"]
+__all__ = ["MISSING", "Column", "column_named", "columns_of", "embedded"]
 
 GROUP = "one-hot group"
 MISSING = "missing"
@@ -94,6 +95,20 @@ def columns_of(explanation: Explanation) -> tuple[Column, ...]:
     )
 
 
+def column_named(explanation: Explanation, name: Hashable) -> Column:
+    """Return a feature before and after; a one-hot group goes by its own name."""
+    for column in columns_of(explanation):
+        if column.name == name:
+            return column
+    described = explanation.problem.schema[name]
+    raise InvalidInput(
+        "name",
+        expected="a number, a category or a one-hot group",
+        received=f"{name!r}, {described.notice or f'a part of the group {described.group!r}'}",
+        fix="draw the whole group, or another column",
+    )
+
+
 def _column(
     features: Sequence[Feature],
     places: tuple[int, ...],
@@ -120,39 +135,6 @@ def embedded(explanation: Explanation) -> tuple[np.ndarray, np.ndarray]:
     """Return factual and counterfactual rows, each (n, d), where distances are measured."""
     embed = explanation.problem.embedding.embed
     return _double(embed(explanation.problem.factual)), _double(embed(explanation.rows.codes))
-
-
-def one_line(name: object) -> str:
-    r"""Return a name or level as one line of text.
-
-    Examples
-    --------
-    >>> one_line("Credit\n amount")
-    'Credit amount'
-    """
-    return " ".join(str(name).split())
-
-
-def signed(value: float) -> str:
-    """Return an amount with its sign and as many digits as a person wants to read.
-
-    Examples
-    --------
-    >>> signed(-1234.5), signed(0.04321), signed(6.0)
-    ('-1,234', '+0.0432', '+6')
-    """
-    return f"{value:+,.0f}" if abs(value) >= 1000 else f"{value:+.3g}"
-
-
-def percent(share: float) -> str:
-    """Return a share as a whole percentage.
-
-    Examples
-    --------
-    >>> percent(0.317)
-    '32 %'
-    """
-    return f"{100 * share:.0f} %"
 
 
 def _double(array: Array) -> np.ndarray:

@@ -17,6 +17,7 @@ import pandas as pd
 
 from elsewise.analysis._labels import Asked, ask
 from elsewise.errors import InvalidInput
+from elsewise.text import percent
 
 if TYPE_CHECKING:
     from elsewise.explanation import Explanation
@@ -55,7 +56,7 @@ class Effects:
         return f"<p>{escape(self._title())}</p>{table}<p>{escape(MEANING)}</p>"
 
     def _title(self) -> str:
-        level = f"{100 * self.level:g} %"
+        level = percent(self.level, exact=True)
         return f"Effects of the move; low and high: {level} interval of the difference"
 
 

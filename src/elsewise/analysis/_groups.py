@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from elsewise.analysis._columns import Column, columns_of, embedded, one_line, percent, signed
+from elsewise.analysis._columns import Column, columns_of, embedded
 from elsewise.analysis._tree import Leaf, smallest_leaf, sub_populations
 from elsewise.errors import InvalidInput
+from elsewise.text import one_line, percent, signed
 
 if TYPE_CHECKING:
     from elsewise.explanation import Explanation
@@ -105,6 +106,7 @@ def groups(explanation: Explanation, k: int = 4) -> Groups:
 
     Examples
     --------
+    >>> import pandas as pd
     >>> import elsewise as ew
     >>> rows = pd.DataFrame({"debt": np.linspace(1.0, 9.0, 60), "age": [20, 50, 70] * 20})
     >>> score = ew.models.function(lambda frame: frame["debt"] * (frame["age"] < 60), smooth=True)

@@ -21,6 +21,7 @@ from elsewise.measure import input_comparison, output_comparison, output_directi
 from elsewise.moves import Rows
 from elsewise.request import Bounds, Kind, Request, populate
 from elsewise.search import Outcome
+from elsewise.text import percent
 from elsewise.transport import direction_blocks
 
 __all__ = ["Stability", "stability_of"]
@@ -56,7 +57,7 @@ class Stability:
         given = self.spread.loc[self.spread.index.str.startswith(SHARE), "given"]
         first = str(given.idxmax())
         name = first.removeprefix(SHARE)
-        ends = f"{100 * low[first]:.0f} to {100 * high[first]:.0f} %"
+        ends = f"{percent(low[first])} to {percent(high[first])}"
         return (
             f"Over {self.seeds} seeds the input distance was {inputs} and the output distance "
             f"{outputs}, {self.ok} of {self.seeds} answers were as asked, and {name} had {ends} "

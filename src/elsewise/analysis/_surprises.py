@@ -11,9 +11,10 @@ import numpy as np
 import pandas as pd
 
 from elsewise._arrays import to_numpy
-from elsewise.analysis._columns import Column, columns_of, one_line, signed
+from elsewise.analysis._columns import Column, columns_of
 from elsewise.analysis._tree import smallest_leaf, sub_populations
 from elsewise.errors import InvalidInput
+from elsewise.text import one_line, signed
 
 if TYPE_CHECKING:
     from elsewise.explanation import Explanation

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from elsewise.analysis._columns import MISSING, Column, one_line
+from elsewise.analysis._columns import MISSING, Column
 from elsewise.features import Kind
+from elsewise.text import one_line
 
 __all__ = ["EVERYONE", "Leaf", "smallest_leaf", "sub_populations"]
 

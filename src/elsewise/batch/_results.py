@@ -15,6 +15,7 @@ from elsewise.batch._pickling import rebind_model
 from elsewise.explanation import Explanation
 from elsewise.features import changed_cells
 from elsewise.request import Request
+from elsewise.text import write_text
 
 __all__ = ["Explanations", "title"]
 
@@ -110,7 +111,7 @@ class Explanations(Mapping[Hashable, Explanation]):
         from elsewise import report as reports
 
         titled = {title(self.parts, name): explanation for name, explanation in self.items()}
-        return reports.write_text(reports.render_comparison(titled, **options), path)
+        return write_text(reports.render_comparison(titled, **options), path)
 
     def _pairs(self) -> Iterator[tuple[Request, Explanation | Failure]]:
         return zip(self.requests, self.arrived, strict=True)

@@ -10,7 +10,6 @@ from elsewise.certificate._certify import certify, certify_inputs, certify_outpu
 from elsewise.certificate._readouts import Readout, cutoffs
 from elsewise.certificate._record import Certificate, Evidence
 from elsewise.certificate._text import (
-    format_distinct,
     interval_text,
     probability_text,
     readout_name,
@@ -27,7 +26,6 @@ __all__ = [
     "certify_inputs",
     "certify_outputs",
     "cutoffs",
-    "format_distinct",
     "interval_text",
     "probability_text",
     "readout_name",

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from elsewise.request import Kind
+from elsewise.text import format_distinct, percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,29 +17,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "certificate_lines",
-    "format_distinct",
     "interval_text",
     "not_claimed",
     "probability_text",
     "readout_name",
     "side_advice",
 ]
-
-
-def format_distinct(value: float, bound: float, digits: int = 3) -> tuple[str, str]:
-    """Return two numbers with as many digits as it takes to see which one is larger.
-
-    Examples
-    --------
-    >>> told_apart(0.123456, 0.2), told_apart(0.20004, 0.2), told_apart(0.2, 0.2)
-    (('0.123', '0.2'), ('0.20004', '0.2'), ('0.2', '0.2'))
-    """
-    shown = ("", "")
-    for precision in range(digits, 18):
-        shown = (f"{value:.{precision}g}", f"{bound:.{precision}g}")
-        if shown[0] != shown[1] or value == bound:
-            break
-    return shown
 
 
 def side_advice(side: Evidence) -> str:
@@ -61,7 +45,9 @@ def not_claimed(certificate: Certificate) -> tuple[str, ...]:
         "Not about single rows: distances compare whole distributions.",
     ]
     if certificate.trim > 0:
-        said.append(f"Nothing about the most extreme {_percent(certificate.trim)} at either end.")
+        said.append(
+            f"Nothing about the most extreme {percent(certificate.trim, exact=True)} at either end."
+        )
     if certificate.kind is Kind.IN_SAMPLE:
         said.append("Descriptive: computed on the rows the map was fitted to, not on unseen ones.")
     if certificate.kind is Kind.POPULATION:
@@ -103,7 +89,7 @@ def interval_text(interval: Interval) -> str:
 def certificate_lines(certificate: Certificate) -> Iterator[str]:
     """Yield the certificate line by line; `not_claimed` says more of what it does not say."""
     confidence, joint = certificate.confidence, certificate.joint_probability
-    level = "exact" if confidence is None else f"{_percent(confidence)} jointly"
+    level = "exact" if confidence is None else f"{percent(confidence, exact=True)} jointly"
     # Rounded down: it is a bound from below.
     both = "" if joint is None else f", joint P >= {math.floor(1e4 * joint) / 1e4:.4g}"
     verdict = f"{certificate.verdict}{both}"
@@ -111,7 +97,7 @@ def certificate_lines(certificate: Certificate) -> Iterator[str]:
     for name, side in (("inputs", certificate.inputs), ("outputs", certificate.outputs)):
         yield f"  {name}: {_side_text(side)}"
         yield from (f"    {line}" for line in (side.advice, side.notice) if line)
-    alone = "" if confidence is None else f" ({_percent(confidence)} each, by itself)"
+    alone = "" if confidence is None else f" ({percent(confidence, exact=True)} each, by itself)"
     for readout in certificate.readouts:
         before, after = interval_text(readout.before), interval_text(readout.after)
         yield f"  {readout_name(readout, certificate)}: {before} before, {after} after{alone}"
@@ -123,7 +109,7 @@ def certificate_lines(certificate: Certificate) -> Iterator[str]:
     tails = (
         ""
         if certificate.trim == 0
-        else f" or the most extreme {_percent(certificate.trim)} at either end"
+        else f" or the most extreme {percent(certificate.trim, exact=True)} at either end"
     )
     yield f"  Not claimed: anything about causes, single rows{tails}."
     if certificate.kind is Kind.IN_SAMPLE:
@@ -152,7 +138,3 @@ def _side_text(side: Evidence) -> str:
         parts.append(f"P {probability_text(side.probability)}")
     directions = f"{side.directions} direction{'s' if side.directions > 1 else ''}"
     return f"{', '.join(parts)}  [{side.method}, {directions}]"
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.4g}%"

@@ -36,9 +36,10 @@ from elsewise.cli._inputs import (
     read_table,
 )
 from elsewise.errors import ElsewiseError, SavedRunError
-from elsewise.report._words import answer, change_table
+from elsewise.report import answer, change_table
 from elsewise.saving import load
 from elsewise.settings import Settings
+from elsewise.text import write_text
 
 if TYPE_CHECKING:
     from elsewise.explanation import Explanation
@@ -226,7 +227,7 @@ def compare(
     names = _distinct(runs)
     explanations = {label: load(run) for label, run in zip(names, runs, strict=True)}
     output = name or _about(runs[0])["output"]
-    place = reports.write_text(reports.render_comparison(explanations, output=output), out)
+    place = write_text(reports.render_comparison(explanations, output=output), out)
     if as_json:
         found = {label: reports.summary(e, output) for label, e in explanations.items()}
         typer.echo(json.dumps({"exit_code": 0, "file": str(place), "runs": found}, allow_nan=False))
@@ -267,7 +268,7 @@ def schema(
     table = _without(read_table(rows), drop)
     other = None if background is None else _without(read_table(background, "--background"), drop)
     found = make_schema(table, other, None, freeze or ())
-    place = reports.write_text(found.to_json() + "\n", out)
+    place = write_text(found.to_json() + "\n", out)
     _say(f"{found}\n\nSchema: {place}", quiet)
 
 

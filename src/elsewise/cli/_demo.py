@@ -15,7 +15,7 @@ from elsewise import report, targets
 from elsewise._explain import explain
 from elsewise.datasets import german_credit
 from elsewise.features import Schema
-from elsewise.report._words import answer, change_table
+from elsewise.report import answer, change_table
 from elsewise.request import Bounds
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def credit_model(frame: pd.DataFrame, outcome: pd.Series[Any]) -> Any:
 def refused_applicants(seed: int = 0, *, progress: bool | None = None) -> Explanation:
     """Explain what would have to be different about the applicants the model refuses.
 
-    Refused are those with a risk above 50 %; wanted is a risk of at most 40 %. Who they
+    Refused are those with a risk above 50%; wanted is a risk of at most 40%. Who they
     are and what they want the money for stays.
     """
     data = german_credit()
@@ -76,7 +76,7 @@ def demo(folder: str | Path = FOLDER, seed: int = 0, *, quiet: bool = False) -> 
         command=f"elsewise demo --seed {seed}",
     )
     if not quiet:
-        print("German Credit, a logistic regression, and the applicants it refuses (risk > 50 %).")
+        print("German Credit, a logistic regression, and the applicants it refuses (risk > 50%).")
         print("For methods, not for decisions about people: see german_credit().warning.\n")
         sentence, most = answer(explanation, OUTPUT)
         print("\n".join([sentence, *(f"  - {line}" for line in most)]), end="\n\n")

@@ -8,22 +8,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from elsewise.analysis import changes as changes_of
+from elsewise.analysis import column_named
 from elsewise.errors import InvalidInput
 from elsewise.features import Kind
-from elsewise.plots._feature_names import column_named, grouped_levels
+from elsewise.plots._feature_names import grouped_levels
 from elsewise.plots._style import (
     COUNTERFACTUAL,
     FACTUAL,
     INK,
     INPUTS,
     TARGET,
-    amount,
     canvas,
     dress,
     legend,
-    percent,
+    percent_axis,
     readable,
 )
+from elsewise.text import amount, percent
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -67,14 +68,14 @@ def changes(explanation: Explanation, ax: Axes | None = None, most: int = MOST_B
     ax.invert_yaxis()
     # Room for the words to the right of the longest bar.
     ax.set_xlim(0, 2.0 * max(float(table["share"].max()), 0.05))
-    percent(ax, "x")
+    percent_axis(ax, "x")
     return dress(ax, title="What changes most", x="share of the input distance", grid="x")
 
 
 def _look(row: pd.Series[Any]) -> tuple[str, str]:
     """Colour and words of one feature's bar."""
     before, after = row.get("mean_before", np.nan), row.get("mean_after", np.nan)
-    moved = f"{row['rows_moved']:.0%} of rows change".replace("%", " %", 1)
+    moved = f"{percent(row['rows_moved'])} of rows change"
     if np.isnan(before):
         return SWAP, moved
     if amount(before) == amount(after):
@@ -177,7 +178,7 @@ def _labels(
     shown = np.flatnonzero(shares > 0)
     middles = _apart((tops - shares / 2)[shown])
     for k, middle in zip(shown, middles, strict=True):
-        text = f"{readable(names[k], 18)}  {shares[k]:.0%}".replace("%", " %")
+        text = f"{readable(names[k], 18)}  {percent(shares[k])}"
         ax.text(x + offset, middle, text, ha=side, va="center", fontsize="small", color=INK)
 
 

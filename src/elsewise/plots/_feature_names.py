@@ -2,36 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from elsewise.analysis import Column, columns_of
-from elsewise.errors import InvalidInput
+from elsewise.analysis import Column
 
-if TYPE_CHECKING:
-    from elsewise.explanation import Explanation
-
-__all__ = ["category_shares", "column_named", "grouped_levels"]
+__all__ = ["category_shares", "grouped_levels"]
 
 MOST_LEVELS = 10
 """Levels of a category drawn by name; the others are drawn together."""
 MISSING, OTHERS = "(missing)", "(others)"
-
-
-def column_named(explanation: Explanation, name: Hashable) -> Column:
-    """Return a feature before and after; a one-hot group goes by its own name."""
-    for column in columns_of(explanation):
-        if column.name == name:
-            return column
-    described = explanation.problem.schema[name]
-    raise InvalidInput(
-        "name",
-        expected="a number, a category or a one-hot group",
-        received=f"{name!r}, {described.notice or f'a part of the group {described.group!r}'}",
-        fix="draw the whole group, or another column",
-    )
 
 
 def category_shares(column: Column, most: int = MOST_LEVELS) -> tuple[list[str], np.ndarray]:

@@ -10,7 +10,8 @@ import numpy as np
 
 from elsewise._arrays import to_numpy
 from elsewise.analysis import changes as changes_of
-from elsewise.plots._feature_names import category_shares, column_named
+from elsewise.analysis import column_named
+from elsewise.plots._feature_names import category_shares
 from elsewise.plots._style import (
     COUNTERFACTUAL,
     FACTUAL,
@@ -20,11 +21,12 @@ from elsewise.plots._style import (
     dress,
     legend,
     levels_of,
-    percent,
+    percent_axis,
     quantiles,
     readable,
 )
 from elsewise.targets import Constant, Derived, Sample
+from elsewise.text import percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -66,15 +68,15 @@ def outputs(
     if confidence is not None:
         low, high = _band(after, levels, confidence)
         band = ax.fill_between(levels, low, high, color=COUNTERFACTUAL, alpha=0.2, linewidth=0)
-        band.set_label(f"{100 * confidence:.4g} % band")
+        band.set_label(f"{percent(confidence, exact=True)} band")
     _two_curves(ax, levels, before, after)
     wanted = _target_quantiles(explanation, levels, column)
     ax.plot(levels, wanted, color=TARGET, linestyle=(0, (4, 2)), linewidth=1.8, label="target")
     ax.set_xlim(0, 1)
-    percent(ax, "x")
+    percent_axis(ax, "x")
     if problem.outputs.probability:
         ax.set_ylim(0, 1)
-        percent(ax, "y")
+        percent_axis(ax, "y")
     if confidence is not None and np.nanmax(high - low) < THIN * np.ptp(ax.get_ylim()):
         band.set_label(f"{band.get_label()}, hardly wider than the line")
     legend(ax)
@@ -104,7 +106,7 @@ def projected(explanation: Explanation, ax: Axes | None = None) -> Axes:
     levels = levels_of(len(before))
     _two_curves(ax, levels, before @ direction, after @ direction)
     ax.set_xlim(0, 1)
-    percent(ax, "x")
+    percent_axis(ax, "x")
     legend(ax)
     return dress(
         ax,
@@ -133,7 +135,7 @@ def feature(explanation: Explanation, name: Hashable, ax: Axes | None = None) ->
     levels = levels_of(column.before.size)
     _two_curves(ax, levels, column.before, column.after)
     ax.set_xlim(0, 1)
-    percent(ax, "x")
+    percent_axis(ax, "x")
     legend(ax)
     return dress(ax, title=readable(name), x="share of rows")
 
@@ -204,6 +206,6 @@ def _paired_bars(ax: Axes, column: Column) -> Axes:
     ax.set_yticks(places, [readable(name, 22) for name in names])
     ax.invert_yaxis()
     ax.set_xlim(0, None)
-    percent(ax, "x")
+    percent_axis(ax, "x")
     legend(ax)
     return dress(ax, title=readable(column.name), x="share of rows", grid="x")

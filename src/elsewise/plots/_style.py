@@ -89,11 +89,11 @@ def legend(ax: Axes, **options: Any) -> None:
     ax.legend(**(defaults | options))
 
 
-def percent(ax: Axes, axis: str = "x") -> None:
+def percent_axis(ax: Axes, axis: str = "x") -> None:
     """Show shares as percentages."""
     from matplotlib.ticker import PercentFormatter
 
-    getattr(ax, f"{axis}axis").set_major_formatter(PercentFormatter(1.0, decimals=0, symbol=" %"))
+    getattr(ax, f"{axis}axis").set_major_formatter(PercentFormatter(1.0, decimals=0, symbol="%"))
 
 
 def readable(name: Hashable, width: int = 34) -> str:
@@ -108,22 +108,6 @@ def readable(name: Hashable, width: int = 34) -> str:
     line = " ".join(kept)
     short = line if len(line) <= width else line[: width - 1] + "…"
     return short.replace("$", r"\$")
-
-
-def amount(value: float) -> str:
-    """Return a number with as many digits as a person wants to read.
-
-    Examples
-    --------
-    >>> [amount(x) for x in (5065.04, 32.06, 0.0412, -0.0, float("nan"))]
-    ['5,065', '32.1', '0.0412', '0', 'unknown']
-    """
-    if not math.isfinite(value):
-        return "unknown" if math.isnan(value) else ("infinite" if value > 0 else "-infinite")
-    size = abs(value)
-    if size >= 1000:
-        return f"{value:,.0f}"
-    return f"{value + 0.0:.3g}"
 
 
 def levels_of(size: int) -> np.ndarray:

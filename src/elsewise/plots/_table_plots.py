@@ -18,7 +18,7 @@ from elsewise.plots._style import (
     columns_of,
     dress,
     legend,
-    percent,
+    percent_axis,
     readable,
 )
 from elsewise.request import Bounds
@@ -178,8 +178,8 @@ def calibration(records: pd.DataFrame, ax: Axes | None = None) -> Axes:
     low = float(min(table["nominal"].min(), table["coverage"].min()))
     ax.plot([low, 1], [low, 1], color=FACTUAL, linewidth=1, linestyle=":", label="as promised")
     _lines(ax, table, "nominal", "coverage")
-    percent(ax, "x")
-    percent(ax, "y")
+    percent_axis(ax, "x")
+    percent_axis(ax, "y")
     return dress(
         ax, title="Calibration", x="promised", y="held in repeated experiments", grid="both"
     )

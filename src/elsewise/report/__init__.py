@@ -6,8 +6,6 @@ aggregates only unless single rows are asked for, and escapes everything the use
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -18,20 +16,29 @@ import pandas as pd
 from elsewise import plots
 from elsewise.analysis import changes as changes_of
 from elsewise.errors import InvalidInput
-from elsewise.plots._style import amount
 from elsewise.report import _words
 from elsewise.report._extras import extra_sections
 from elsewise.report._numbers import drift, summary
 from elsewise.report._page import sections
 from elsewise.report._parts import Section, Table, figure
 from elsewise.report._templates import environment, read
-from elsewise.report._words import headline
+from elsewise.report._words import answer, change_table, headline
+from elsewise.text import amount, percent, write_text
 
 if TYPE_CHECKING:
     from elsewise.analysis import Effects, Frontier, Stability
     from elsewise.explanation import Explanation
 
-__all__ = ["drift", "headline", "render", "render_comparison", "summary", "write", "write_text"]
+__all__ = [
+    "answer",
+    "change_table",
+    "drift",
+    "headline",
+    "render",
+    "render_comparison",
+    "summary",
+    "write",
+]
 
 CITATION = (
     "L. You, L. Cao, M. Nilsson, B. Zhao, L. Lei. Distributional Counterfactual Explanations With "
@@ -131,22 +138,6 @@ def write(explanation: Explanation, path: str | Path, **options: Any) -> Path:
     return write_text(render(explanation, **options), path)
 
 
-def write_text(text: str, path: str | Path) -> Path:
-    """Write a file that appears whole or not at all."""
-    place = Path(path)
-    place.parent.mkdir(parents=True, exist_ok=True)
-    handle, fresh = tempfile.mkstemp(prefix=f".{place.name}-", dir=place.parent)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", errors="xmlcharrefreplace") as file:
-            file.write(text)
-        Path(fresh).chmod(0o644)
-        Path(fresh).replace(place)
-    except BaseException:
-        Path(fresh).unlink(missing_ok=True)
-        raise
-    return place
-
-
 def _facts(explanation: Explanation, output: str) -> list[tuple[str, str]]:
     """The few numbers beside the headline: what they are and what they say."""
     mean = [
@@ -221,7 +212,7 @@ def _compared_features(explanations: Mapping[str, Explanation]) -> Section:
     table = pd.concat(shares, axis=1).fillna(0.0)
     table = table.loc[table.mean(axis=1).sort_values(ascending=False, kind="stable").index]
     rows = tuple(
-        (str(name), *map(_words.percent, row))
+        (str(name), *map(percent, row))
         for name, row in zip(table.index, table.to_numpy().tolist(), strict=True)
     )
     return Section(

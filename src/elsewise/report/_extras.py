@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from elsewise import plots
 from elsewise.analysis import MEANING
 from elsewise.report._parts import Section, Table, cell_text, figure, frame_table
-from elsewise.report._words import percent
+from elsewise.text import percent
 
 if TYPE_CHECKING:
     from elsewise.analysis import Effects, Frontier, Stability
@@ -77,7 +77,7 @@ def _effects(effects: Effects) -> Section:
         )
         for name, row in zip(effects.table.index, effects.table.to_dict("records"), strict=True)
     )
-    interval = f"{percent(effects.level)} interval"
+    interval = f"{percent(effects.level, exact=True)} interval"
     columns = ("measure", "group", "before", "after", "difference", interval, "rows")
     return Section(
         anchor="effects",

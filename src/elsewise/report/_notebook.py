@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from elsewise.analysis import changes as changes_of
 from elsewise.report import _words
 from elsewise.report._templates import environment
+from elsewise.text import one_line, percent
 
 if TYPE_CHECKING:
     from elsewise.certificate import Certificate
@@ -22,8 +23,8 @@ def explanation_html(explanation: Explanation) -> str:
     changes = changes_of(explanation).iloc[:MOST_CHANGES]
     rows = [
         (
-            _words.one_line(name),
-            _words.percent(row["share"]),
+            one_line(name, 60),
+            percent(row["share"]),
             _words.change_words(explanation, name, row),
         )
         for name, row in changes.iterrows()

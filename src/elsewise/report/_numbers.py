@@ -16,6 +16,7 @@ from elsewise._arrays import to_numpy
 from elsewise.analysis import changes as changes_of
 from elsewise.analysis import ks, psi
 from elsewise.report._words import headline, moved_rows
+from elsewise.text import percent
 
 if TYPE_CHECKING:
     from elsewise.explanation import Explanation
@@ -47,7 +48,7 @@ def output_table(explanation: Explanation, column: int = 0) -> pd.DataFrame:
         "factual": explanation.factual_outputs[:, column],
         "counterfactual": explanation.outputs[:, column],
     }
-    names = ["mean", *(f"{100 * level:.0f} % quantile" for level in levels)]
+    names = ["mean", *(f"{percent(level)} quantile" for level in levels)]
     table = {k: [v.mean(), *np.quantile(v, levels)] for k, v in both.items()}
     return pd.DataFrame(table, index=names)
 

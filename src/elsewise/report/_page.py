@@ -13,9 +13,7 @@ import numpy as np
 from elsewise import plots
 from elsewise._arrays import to_numpy
 from elsewise.analysis import changes as changes_of
-from elsewise.analysis import flows, groups
-from elsewise.plots._joint import correlation_pair
-from elsewise.plots._style import amount
+from elsewise.analysis import correlation_pair, flows, groups
 from elsewise.report._numbers import (
     correlation_changes,
     drift,
@@ -24,8 +22,9 @@ from elsewise.report._numbers import (
     rank_correlation,
 )
 from elsewise.report._parts import Section, Table, cell_text, figure
-from elsewise.report._words import change_words, level, one_line, percent
+from elsewise.report._words import change_words, level
 from elsewise.targets import Constant, Derived
+from elsewise.text import amount, one_line, percent
 
 if TYPE_CHECKING:
     from elsewise.explanation import Explanation
@@ -368,8 +367,8 @@ def _origin(explanation: Explanation, command: str | None) -> Section:
         ("target", problem.target.name),
         ("input bound", "as small as possible" if bounds.inputs is None else bounds.inputs),
         ("output bound", "as small as possible" if bounds.outputs is None else bounds.outputs),
-        ("confidence", percent(bounds.confidence)),
-        ("trim", percent(bounds.trim)),
+        ("confidence", percent(bounds.confidence, exact=True)),
+        ("trim", percent(bounds.trim, exact=True)),
         ("kind of limits", bounds.method),
         ("rows", f"{len(explanation.outputs):,}"),
         ("free features", sum(feature.free for feature in problem.schema.features)),

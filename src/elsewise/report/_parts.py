@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from elsewise import plots
-from elsewise.plots._style import amount
+from elsewise.text import amount
 
 __all__ = ["Figure", "Section", "Table", "cell_text", "figure", "frame_table"]
 

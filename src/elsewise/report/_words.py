@@ -10,11 +10,11 @@ import numpy as np
 
 from elsewise._arrays import to_numpy
 from elsewise.analysis import changes as changes_of
-from elsewise.certificate import format_distinct, interval_text, probability_text, readout_name
+from elsewise.analysis import column_named
+from elsewise.certificate import interval_text, probability_text, readout_name
 from elsewise.features import changed_cells
-from elsewise.plots._feature_names import column_named
-from elsewise.plots._style import amount
 from elsewise.request import Kind
+from elsewise.text import amount, format_distinct, one_line, percent
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,8 +35,6 @@ __all__ = [
     "meaning",
     "moved_rows",
     "number",
-    "one_line",
-    "percent",
     "probability_text",
     "readout_name",
     "side_words",
@@ -44,23 +42,6 @@ __all__ = [
 
 NAMED = 3
 """Features named in the headline."""
-PERCENT = "\u00a0%"
-"""The sign, on the same line as its number."""
-
-
-def percent(share: float) -> str:
-    r"""Return a share as a percentage; small ones are not rounded to nothing.
-
-    Examples
-    --------
-    >>> [percent(x).replace("\u00a0", " ") for x in (0.317, 0.004, 0.0, 0.9999, float("nan"))]
-    ['32 %', '0.4 %', '0 %', '99.99 %', 'unknown']
-    """
-    if not math.isfinite(share):
-        return amount(share)
-    if 0 < abs(share) < 0.0095 or 0.995 <= share < 1:
-        return f"{100 * share:.2g}{PERCENT}" if share < 0.5 else f"{100 * share:.2f}{PERCENT}"
-    return f"{100 * share:.0f}{PERCENT}"
 
 
 def level(explanation: Explanation, value: float) -> str:
@@ -102,7 +83,9 @@ def answer(explanation: Explanation, output: str = "model output") -> Answer:
         return Answer(stays, ())
     first = _first(changes_of(explanation))
     how = [change_words(explanation, name, row) for name, row in first.iterrows()]
-    changes = tuple(f"{one_line(n)}: {words}" for n, words in zip(first.index, how, strict=True))
+    changes = tuple(
+        f"{one_line(n, 60)}: {words}" for n, words in zip(first.index, how, strict=True)
+    )
     rows = f"{moved:,} of {count:,} rows"
     if explanation.ok:
         aim = f"To bring the mean {output} from {now} to {then}"
@@ -130,12 +113,6 @@ def _first(changes: pd.DataFrame) -> pd.DataFrame:
     return changes[changes["share"] >= 0.05].iloc[:NAMED]
 
 
-def one_line(name: object, width: int = 60) -> str:
-    """Return a name as one line of at most ``width`` characters."""
-    line = " ".join(str(name).split())
-    return line if len(line) <= width else line[: width - 1] + "…"
-
-
 def change_words(explanation: Explanation, name: Hashable, row: pd.Series[Any]) -> str:
     """Return how a feature changes, in its own units, from its row of `insight.changes`."""
     before, after = row.get("mean_before", math.nan), row.get("mean_after", math.nan)
@@ -153,7 +130,7 @@ def change_table(explanation: Explanation) -> str:
     rows = [("feature", "share of distance", "change")]
     for name, row in changes_of(explanation).iterrows():
         share = percent(float(row["share"]))
-        rows.append((one_line(name), share, change_words(explanation, name, row)))
+        rows.append((one_line(name, 60), share, change_words(explanation, name, row)))
     widths = [max(len(row[k]) for row in rows) for k in range(2)]
     return "\n".join(f"{a:<{widths[0]}}  {b:>{widths[1]}}  {c}" for a, b, c in rows)
 
@@ -202,7 +179,7 @@ def meaning(certificate: Certificate) -> str:
             f"The {rows} are taken for the whole population: both distances are exact, and no "
             "confidence is claimed or needed."
         )
-    level_ = percent(certificate.confidence)
+    level_ = percent(certificate.confidence, exact=True)
     if certificate.kind is Kind.IN_SAMPLE:
         return (
             f"Both upper limits together hold with {level_} confidence. They describe the {rows} "
@@ -235,5 +212,6 @@ def interval_words(certificate: Certificate) -> str:
     """Return what the intervals of a certificate's readouts hold for."""
     if certificate.confidence is None:
         return "The rows are the whole population, so that these numbers are exact."
-    each = f"Each interval holds with {percent(certificate.confidence)} confidence by itself"
+    level_ = percent(certificate.confidence, exact=True)
+    each = f"Each interval holds with {level_} confidence by itself"
     return f"{each}, on the same {certificate.rows:,} rows, beside the joint statement."

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from elsewise.text import percent
+
 __all__ = ["knee", "knee_reason", "monotone_front", "pareto_front"]
 
 NEARLY = 0.01
@@ -83,7 +85,7 @@ def knee_reason(inputs: Sequence[float], outputs: Sequence[float], chosen: int) 
     Examples
     --------
     >>> knee_reason([0.0, 0.1, 1.0], [1.0, 0.2, 0.0], 1)
-    '80 % of the possible fall in output distance for 10 % of the largest input distance'
+    '80% of the possible fall in output distance for 10% of the largest input distance'
     """
     if len(inputs) == 1:
         return "no other population is closer to the target"
@@ -91,7 +93,7 @@ def knee_reason(inputs: Sequence[float], outputs: Sequence[float], chosen: int) 
         return "the frontier has no bend: the closest outputs found"
     fall, price = 1.0 - _unit(outputs)[chosen], inputs[chosen] / (max(inputs) or 1.0)
     return (
-        f"{100 * fall:.0f} % of the possible fall in output distance for {100 * price:.0f} % of "
+        f"{percent(float(fall))} of the possible fall in output distance for {percent(price)} of "
         "the largest input distance"
     )
 

@@ -11,6 +11,7 @@ import numpy as np
 from elsewise._arrays import Array, namespace, to_numpy
 from elsewise.errors import InvalidInput
 from elsewise.targets._rowwise import Derived
+from elsewise.text import percent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +48,7 @@ class Share:
             what = f"with class {self.of} the most likely"
         else:
             what = f"{self.of or 'past the cut-off'} (output at least {self.cutoff:g})"
-        return f"at least {self.value:.0%} of rows {what}, the others as they are"
+        return f"at least {percent(self.value, exact=True)} of rows {what}, the others as they are"
 
     def resolved(self, outputs: Array) -> ResolvedShare:
         """Return the target row by row, for a population with these factual outputs (n, K).

@@ -1,0 +1,108 @@
+"""Numbers, shares and names as people read them, and text files that appear whole."""
+
+from __future__ import annotations
+
+import math
+import os
+import tempfile
+from pathlib import Path
+
+__all__ = ["amount", "format_distinct", "one_line", "percent", "signed", "write_text"]
+
+
+def amount(value: float) -> str:
+    """Return a number with as many digits as a person wants to read.
+
+    Examples
+    --------
+    >>> [amount(x) for x in (5065.04, 32.06, 0.0412, -0.0, float("nan"))]
+    ['5,065', '32.1', '0.0412', '0', 'unknown']
+    """
+    if not math.isfinite(value):
+        return "unknown" if math.isnan(value) else ("infinite" if value > 0 else "-infinite")
+    if abs(value) >= 1000:
+        return f"{value:,.0f}"
+    return f"{value + 0.0:.3g}"
+
+
+def signed(value: float) -> str:
+    """Return an amount with its sign.
+
+    Examples
+    --------
+    >>> signed(-1234.5), signed(0.04321), signed(6.0)
+    ('-1,234', '+0.0432', '+6')
+    """
+    return f"{value:+,.0f}" if abs(value) >= 1000 else f"{value:+.3g}"
+
+
+def percent(share: float, *, exact: bool = False) -> str:
+    """Return a share as a percentage.
+
+    Parameters
+    ----------
+    share
+        A number, 1 for all.
+    exact
+        Show up to four digits: for numbers that somebody chose, such as a level of confidence. By
+        default a measured share is rounded to a whole number, but never to none or to all.
+
+    Examples
+    --------
+    >>> [percent(x) for x in (0.317, 0.004, 0.0, 0.9999, float("nan"))]
+    ['32%', '0.4%', '0%', '99.99%', 'unknown']
+    >>> percent(0.975), percent(0.975, exact=True)
+    ('98%', '97.5%')
+    """
+    if not math.isfinite(share):
+        return amount(share)
+    if exact:
+        return f"{100 * share:.4g}%"
+    if 0 < abs(share) < 0.0095 or 0.995 <= share < 1:
+        return f"{100 * share:.2g}%" if share < 0.5 else f"{100 * share:.2f}%"
+    return f"{100 * share:.0f}%"
+
+
+def format_distinct(value: float, bound: float, digits: int = 3) -> tuple[str, str]:
+    """Return two numbers with as many digits as it takes to see which one is larger.
+
+    Examples
+    --------
+    >>> format_distinct(0.123456, 0.2), format_distinct(0.20004, 0.2), format_distinct(0.2, 0.2)
+    (('0.123', '0.2'), ('0.20004', '0.2'), ('0.2', '0.2'))
+    """
+    shown = ("", "")
+    for precision in range(digits, 18):
+        shown = (f"{value:.{precision}g}", f"{bound:.{precision}g}")
+        if shown[0] != shown[1] or value == bound:
+            break
+    return shown
+
+
+def one_line(name: object, width: int | None = None) -> str:
+    r"""Return a name as one line of text, of at most ``width`` characters.
+
+    Examples
+    --------
+    >>> one_line("Credit\n amount"), one_line("x" * 99, width=6)
+    ('Credit amount', 'xxxxx…')
+    """
+    line = " ".join(str(name).split())
+    return line if width is None or len(line) <= width else line[: width - 1] + "…"
+
+
+def write_text(text: str, path: str | Path) -> Path:
+    """Write a file that appears whole or not at all."""
+    place = Path(path)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    # In the same folder, because a file is replaced in one go only within one file system.
+    handle, fresh = tempfile.mkstemp(prefix=f".{place.name}-", dir=place.parent)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", errors="xmlcharrefreplace") as file:
+            file.write(text)
+        Path(fresh).chmod(0o644)
+        Path(fresh).replace(place)
+    except BaseException:
+        Path(fresh).unlink(missing_ok=True)
+        raise
+    return place
