@@ -20,7 +20,7 @@ import pandas as pd
 from elsewise.baselines._common import Field, Question, Rival, answer, pose
 from elsewise.errors import InvalidInput
 from elsewise.features import Kind, Schema
-from elsewise.request import Bounds
+from elsewise.request import Bounds, generator
 from elsewise.targets import Target
 
 __all__ = ["GlobeCE", "GlobeSettings", "globe_ce"]
@@ -142,7 +142,7 @@ def globe_ce(
     found: list[_Found] = []
 
     def find() -> tuple[np.ndarray, tuple[str, ...]]:
-        found.append(search.run(np.random.default_rng([seed, *b"globe-ce"])))
+        found.append(search.run(generator(seed, "globe-ce")))
         return found[0].codes, ()
 
     variant = "per-row scaling" if settings.scaling == "rows" else "one translation"

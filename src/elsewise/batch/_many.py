@@ -19,7 +19,7 @@ from elsewise.batch._results import Explanations, title
 from elsewise.batch._run import run_requests
 from elsewise.errors import InvalidInput
 from elsewise.features import Schema
-from elsewise.request import Request, check_seed
+from elsewise.request import Request, check_seed, derived_seed
 from elsewise.targets import Share, Target
 
 __all__ = ["Explanations", "explain_groups", "explain_many", "explain_sweep"]
@@ -101,7 +101,7 @@ def explain_groups(
             rows=rows,
             schema=schema.freeze(*columns),
             background=frame if background is None else background,
-            seed=_derived(seed, title(parts, name)),
+            seed=derived_seed(seed, title(parts, name)),
             **question,
         )
         for name, rows in _groups(frame, columns or by, len(parts))
@@ -220,11 +220,6 @@ def _plain(value: Any) -> Hashable:
     if pd.api.types.is_scalar(value) and pd.isna(value):
         return MISSING
     return value.item() if isinstance(value, np.generic) else value  # type: ignore[no-any-return]
-
-
-def _derived(seed: int, name: str) -> int:
-    """The seed of a group: its own, whichever other groups there are."""
-    return int(np.random.SeedSequence([seed, *name.encode()]).generate_state(1)[0])
 
 
 def _labelled(values: Any) -> list[tuple[Hashable, Any]]:

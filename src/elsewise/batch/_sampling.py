@@ -9,6 +9,7 @@ import pandas as pd
 from pandas.api import types
 
 from elsewise.errors import InvalidInput, MissingExtra
+from elsewise.request import generator
 
 if TYPE_CHECKING:
     import dask.dataframe as dd
@@ -47,7 +48,7 @@ def checked_dask(frame: Any) -> Any:
 
 def random_order(total: int, rows: int, seed: int, purpose: str) -> np.ndarray:
     """Distinct positions below ``total``, in random order; all of them where rows ask for more."""
-    rng = np.random.default_rng([seed, *purpose.encode()])
+    rng = generator(seed, purpose)
     return np.asarray(rng.choice(total, size=min(rows, total), replace=False))
 
 

@@ -12,7 +12,14 @@ from elsewise.request._bounds import Bounds
 from elsewise.request._halve import CERTIFIED_ROWS, Halves, halve
 from elsewise.request._kinds import Kind, Verdict
 from elsewise.request._pose import pose
-from elsewise.request._problem import Population, Problem, broken_rows, generator, populate
+from elsewise.request._problem import (
+    Population,
+    Problem,
+    broken_rows,
+    derived_seed,
+    generator,
+    populate,
+)
 from elsewise.request._request import Request
 
 __all__ = [
@@ -28,6 +35,7 @@ __all__ = [
     "ask",
     "broken_rows",
     "check_seed",
+    "derived_seed",
     "generator",
     "halve",
     "populate",

@@ -12,7 +12,7 @@ from elsewise.errors import InvalidInput
 from elsewise.features import Encoder, Schema
 from elsewise.models import Outputs, bind
 from elsewise.request._bounds import Bounds
-from elsewise.request._problem import Problem
+from elsewise.request._problem import Problem, generator
 from elsewise.request._request import Request
 from elsewise.targets import Share, Target, resolve
 
@@ -125,7 +125,7 @@ def _usable(background: pd.DataFrame, schema: Schema) -> pd.DataFrame:
 def _drawn(background: pd.DataFrame, seed: int) -> pd.DataFrame:
     """At most `DONOR_ROWS` background rows."""
     size = len(background)
-    rng = np.random.default_rng([seed, *b"background"])
+    rng = generator(seed, "background")
     chosen = np.sort(rng.choice(size, size=min(size, DONOR_ROWS), replace=False))
     return background.iloc[chosen]
 

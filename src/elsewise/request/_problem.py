@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from elsewise.models import Outputs
 from elsewise.request._bounds import Bounds
 
-__all__ = ["Population", "Problem", "broken_rows", "generator", "populate"]
+__all__ = ["Population", "Problem", "broken_rows", "derived_seed", "generator", "populate"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,8 +60,13 @@ class Problem:
 
 
 def generator(seed: int, purpose: str) -> np.random.Generator:
-    """Return the random generator of a seed for one purpose."""
+    """Return the random generator of a seed for one purpose: every draw of the library is one."""
     return np.random.default_rng([seed, *purpose.encode()])
+
+
+def derived_seed(seed: int, name: str) -> int:
+    """Return the seed of a part, the same whichever other parts there are."""
+    return int(np.random.SeedSequence([seed, *name.encode()]).generate_state(1)[0])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
