@@ -9,7 +9,7 @@ from __future__ import annotations
 from elsewise.certificate._certify import certify, certify_inputs, certify_outputs
 from elsewise.certificate._readouts import Readout, cutoffs
 from elsewise.certificate._record import Certificate, Evidence
-from elsewise.certificate._text import (
+from elsewise.certificate._wording import (
     interval_text,
     probability_text,
     readout_name,

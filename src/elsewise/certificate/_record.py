@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from elsewise.certificate._readouts import Readout
-from elsewise.certificate._text import certificate_lines, not_claimed, side_advice
+from elsewise.certificate._wording import certificate_lines, not_claimed, side_advice
 from elsewise.request import Kind, Verdict
 
 __all__ = ["Certificate", "Evidence"]
