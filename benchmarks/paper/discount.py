@@ -1,15 +1,19 @@
-"""DISCOUNT as published: the paper's step with the settings behind its Table 1.
+"""DISCOUNT as published: the library's gradient step with the settings behind the paper's Table 1.
 
-What the reference experiments do, in this library's parts: N = 10 independent directions, drawn
-once; the gradient of (1 - eta) Q_x + eta Q_y, where Q_x is the sum over directions; a step of 0.1 *
-1e3 times that gradient; at most 100 iterations from x' + 0.01 * noise. U_x = 0.01 is never met, and
-at delta = 1e-5 the reference's limit of the inputs is infinite: then its eta is r, the upper end of
-the interval, at every iteration, and the last iterate is returned.
+What the reference experiments do: N = 10 independent directions, drawn once; the gradient of
+(1 - eta) Q_x + eta Q_y, where Q_x is the sum over directions; a step of 0.1 * 1e3 times that
+gradient; at most 100 iterations from x' + 0.01 * noise. U_x = 0.01 is never met, and at delta =
+1e-5 the reference's limit of the inputs is infinite: then its eta is r, the upper end of the
+interval, at every iteration, and the last iterate is returned.
+
+The step is that of `Settings(step="gradient")`, `elsewise.moves.move`, whose Q_x is the mean over
+directions: `_weights` translates the reference's eta and step length.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -17,11 +21,11 @@ from benchmarks.paper.questions import THRESHOLD, Question, seen_by_network
 
 import elsewise as ew
 from elsewise import baselines
-from elsewise._arrays import to_numpy
-from elsewise.request import Problem, populate
-from elsewise.request import _pose as posing
+from elsewise._arrays import asarray_like, to_numpy
+from elsewise.measure import Recording, measure_inputs
+from elsewise.moves import Motion, Rows, Step, move
+from elsewise.request import Problem, populate, pose
 from elsewise.targets import Constant, Derived, Target
-from elsewise.transport import sliced_squared_distance_and_gradient
 
 __all__ = ["ETA", "discount"]
 
@@ -35,6 +39,8 @@ REST, WINDOW = 1e-6, 5
 """The reference stops when Q changes by less than this an iteration, over so many iterations."""
 RUNAWAY = 1e3
 """A descent whose Q has grown by this factor is over."""
+BOUNDLESS = 1e12
+"""The reference lets every column be any number; a range of this size keeps none of them."""
 HALVINGS = 6
 """A step too long for a model, by which Q would grow without end, is halved at most so often."""
 
@@ -48,8 +54,11 @@ def discount(question: Question, target: Target) -> ew.Explanation:
     experiment = question.experiment
     rows, train = (part.astype(np.float64) for part in (question.rows, experiment.train))
     schema = seen_by_network(experiment, ew.Schema.infer(rows, train))
-    problem, encoder = posing.pose(
-        question.model, rows, target, schema, train, ew.Bounds(), question.seed
+    for name in schema.names:
+        if schema[name].free:
+            schema = schema.range(name, -BOUNDLESS, BOUNDLESS)
+    problem, encoder = pose(
+        question.model, rows, target, schema, train, ew.Bounds(trim=0.0), question.seed
     )
     frame = encoder.decode(_descended(problem, ETA[experiment.name]), index=rows.index)
     return baselines.given(
@@ -73,38 +82,56 @@ def _descended(problem: Problem, eta: float) -> np.ndarray:
     return codes
 
 
+def _weights(eta: float, length: float, rows: int) -> tuple[float, float]:
+    """Return the library's eta and tau for the reference's eta and step length.
+
+    The reference steps by -length / rows * ((1 - eta) N g_x + eta g_y) a row, N directions, where
+    the library steps by -2 tau ((1 - eta) g_x + eta g_y).
+    """
+    total = (1.0 - eta) * DIRECTIONS + eta
+    return eta / total, length * total / (2.0 * rows)
+
+
 def _descent(problem: Problem, eta: float, length: float) -> tuple[np.ndarray, float, float]:
     """Codes (n, p) after at most 100 steps, and Q at the first and at the last iterate."""
+    problem = replace(problem, unit=1.0)
     embedding, population = problem.embedding, populate(problem, problem.factual)
     factual = to_numpy(population.embedded)
-    rows, size = factual.shape
     rng = problem.generator("published")
-    theta = rng.standard_normal((size, DIRECTIONS))
+    theta = rng.standard_normal((factual.shape[1], DIRECTIONS))
     theta /= np.linalg.norm(theta, axis=0)
     codes = embedding.push(problem.factual, NOISE * rng.standard_normal(factual.shape))
+    rows = Rows(codes, problem.precise.values(codes))
+    directions = asarray_like(theta, population.embedded)
+    weight, tau = _weights(eta, length, len(factual))
+    motion = Motion(gradient=True, tau=tau)
+    recording = Recording(smoothing=0.0, entropy=None)
     wanted = _wanted(problem.target, to_numpy(population.outputs))
     seen: deque[float] = deque(maxlen=WINDOW)
     first = np.inf
     for iteration in range(ITERATIONS):
-        # Lines 3 and 4: sorting gives the plans; the distance is the mean over directions.
-        distance, slope = sliced_squared_distance_and_gradient(
-            embedding.embed(codes), factual, theta
-        )
-        values, model_slope = problem.precise.values_and_gradient(codes)
-        missed = values - wanted
+        embedded = embedding.embed(rows.codes)
+        side = measure_inputs(problem, population, embedded, directions, recording)
+        missed = to_numpy(rows.outputs) - wanted
         # What the reference watches: the mean over directions, where it descends their sum.
-        objective = (1 - eta) * float(distance) + eta * float(np.mean(missed**2))
+        objective = (1 - eta) * side.distance**2 + eta * float(np.mean(missed**2))
         if iteration == 0:
             first = objective
         seen.append(objective)
         at_rest = len(seen) == WINDOW and abs(seen[-1] - seen[0]) / WINDOW < REST
         if at_rest or objective > RUNAWAY * first:
             break
-        # Lines 8 and 9; like the reference, half the gradient of the squares.
-        inputs = (1 - eta) * DIRECTIONS * slope / 2.0
-        outputs = eta * missed * embedding.pull(model_slope)[:, 0, :] / rows
-        codes = embedding.push(codes, -length * (inputs + outputs))
-    return codes, first, seen[-1]
+        assert side.plan is not None  # inputs always have a plan
+        step = Step(
+            eta=weight,
+            directions=directions,
+            anchors=side.plan,
+            output_directions=np.ones((1, 1)),
+            wanted=None,
+            edits=None,
+        )
+        rows = move(problem, motion, population, step, rows, embedded).rows
+    return to_numpy(rows.codes), first, seen[-1]
 
 
 def _wanted(target: Target, factual: np.ndarray) -> np.ndarray:

@@ -21,6 +21,8 @@ from benchmarks.rivals import ares
 
 import elsewise as ew
 from elsewise.baselines import given
+from elsewise.request import pose
+from elsewise.transport import sliced_squared_distance_and_gradient
 
 # --- published numbers ----------------------------------------------------------------------------
 
@@ -248,6 +250,39 @@ def test_the_papers_step_weighs_both_sides(
     assert ends[0.0][0] < ends[0.7][0] < ends[0.999][0]
     assert ends[0.0][1] < ends[0.7][1] < ends[0.999][1]
     assert ends[0.999][1] == pytest.approx(1.0, abs=0.1)
+
+
+def test_the_librarys_step_is_the_one_of_the_reference(
+    small: questions.Question, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two iterations again, by the reference's formula: the summed distance's slope, and the gap's.
+
+    Line 9 with the Euclidean gradient of Q = (1 - eta) N SW^2 / 2 + eta mean (b - s)^2 / 2.
+    """
+    rows, train = small.rows.astype(float), small.experiment.train
+    schema = questions.seen_by_network(small.experiment, ew.Schema.infer(rows, train))
+    for name in schema.names:
+        schema = schema.range(name, -1e12, 1e12)
+    problem, _ = pose(
+        small.model, rows, ew.targets.constant(1.0), schema, train, ew.Bounds(trim=0.0), 0
+    )
+    eta, length = 0.7, 20.0
+    monkeypatch.setattr(discount, "ITERATIONS", 2)
+    found, _, _ = discount._descent(problem, eta, length)
+    embed, size = problem.embedding, len(rows)
+    factual = embed.embed(problem.factual)
+    rng = problem.generator("published")
+    theta = rng.standard_normal((factual.shape[1], discount.DIRECTIONS))
+    theta /= np.linalg.norm(theta, axis=0)
+    codes = embed.push(problem.factual, discount.NOISE * rng.standard_normal(factual.shape))
+    for _ in range(2):
+        _, slope = sliced_squared_distance_and_gradient(embed.embed(codes), factual, theta)
+        values, gradient = problem.precise.values_and_gradient(codes)
+        inputs = (1 - eta) * discount.DIRECTIONS * slope / 2.0
+        outputs = eta * (values - 1.0) * embed.pull(gradient)[:, 0, :] / size
+        codes = embed.push(codes, -length * (inputs + outputs))
+    np.testing.assert_allclose(found, codes, atol=1e-6)
+    assert np.abs(found - problem.factual).max() > 0.05
 
 
 def test_a_step_too_long_is_halved(
