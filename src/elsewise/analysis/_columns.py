@@ -2,53 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Hashable
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from elsewise._arrays import Array, to_numpy
 from elsewise.errors import InvalidInput
-from elsewise.features import Feature, Kind, changed_cells
+from elsewise.features import Attribute, attributes, changed_cells
 
 if TYPE_CHECKING:
     from elsewise.explanation import Explanation
 
 __all__ = ["MISSING", "Column", "column_named", "columns_of", "embedded"]
 
-GROUP = "one-hot group"
 MISSING = "missing"
 """What a missing cell of a category is called."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Column:
-    """One feature before and after."""
+class Column(Attribute):
+    """One attribute before and after."""
 
-    name: Hashable
-    """Column name, or name of the one-hot group."""
-    kind: str
-    """"number", "integer", "category" or "one-hot group"."""
-    free: bool
-    """Whether it may move."""
-    ordered: bool
-    """Whether its codes are in order: numbers and ordered categories."""
-    levels: tuple[Any, ...]
-    """Values behind the codes of a category; of a one-hot group, its columns."""
-    places: tuple[int, ...]
-    """Where its columns are in the codes."""
     dimensions: np.ndarray
     """int (k,): where it is in the embedding."""
     before: np.ndarray
     """ndarray (n,): factual codes."""
     after: np.ndarray
     """ndarray (n,): counterfactual codes."""
-
-    @property
-    def numeric(self) -> bool:
-        """Whether codes are amounts."""
-        return self.kind in (Kind.NUMBER, Kind.INTEGER)
 
     @property
     def moved(self) -> np.ndarray:
@@ -80,18 +62,11 @@ def columns_of(explanation: Explanation) -> tuple[Column, ...]:
     >>> [(column.name, column.kind) for column in columns_of(explanation)]
     [('a', 'integer'), ('home', 'one-hot group')]
     """
-    features = explanation.problem.schema.features
-    members: dict[Hashable, list[int]] = {}
-    for j, feature in enumerate(features):
-        if feature.kind is not Kind.FIXED:
-            # Columns and groups may share a name: the key says which it is.
-            key = (False, feature.name) if feature.group is None else (True, feature.group)
-            members.setdefault(key, []).append(j)
     before, after = _double(explanation.problem.factual), _double(explanation.rows.codes)
     source = to_numpy(explanation.problem.embedding.source)
     return tuple(
-        _column([features[j] for j in places], tuple(places), source, before, after)
-        for places in members.values()
+        _column(attribute, source, before, after)
+        for attribute in attributes(explanation.problem.schema)
     )
 
 
@@ -110,24 +85,20 @@ def column_named(explanation: Explanation, name: Hashable) -> Column:
 
 
 def _column(
-    features: Sequence[Feature],
-    places: tuple[int, ...],
-    source: np.ndarray,
-    before: np.ndarray,
-    after: np.ndarray,
+    attribute: Attribute, source: np.ndarray, before: np.ndarray, after: np.ndarray
 ) -> Column:
-    first, here = features[0], list(places)
-    grouped = first.group is not None
+    here = list(attribute.places)
+
+    def codes(table: np.ndarray) -> np.ndarray:
+        return (
+            table[:, here].argmax(axis=1).astype(float) if attribute.grouped else table[:, here[0]]
+        )
+
     return Column(
-        name=first.group if grouped else first.name,
-        kind=GROUP if grouped else first.kind.value,
-        free=any(feature.free for feature in features),
-        ordered=first.numeric or (first.ordered and not grouped),
-        levels=tuple(feature.name for feature in features) if grouped else first.levels,
-        places=places,
+        **{field.name: getattr(attribute, field.name) for field in fields(Attribute)},
         dimensions=np.flatnonzero(np.isin(source, here)),
-        before=before[:, here].argmax(axis=1).astype(float) if grouped else before[:, here[0]],
-        after=after[:, here].argmax(axis=1).astype(float) if grouped else after[:, here[0]],
+        before=codes(before),
+        after=codes(after),
     )
 
 

@@ -14,7 +14,7 @@ from elsewise._arrays import to_numpy
 from elsewise.certificate import certify
 from elsewise.errors import InvalidInput
 from elsewise.explanation import Explanation, Status
-from elsewise.features import Encoder, Kind, Legal, Schema
+from elsewise.features import Attribute, Encoder, Kind, Legal, Schema, attributes
 from elsewise.maps import Map
 from elsewise.moves import Motion, Rows
 from elsewise.request import Bounds, Problem, Request, populate
@@ -74,35 +74,28 @@ class Field(NamedTuple):
 
 def fields_of(schema: Schema) -> tuple[Field, ...]:
     """List the attributes, fixed ones left out, groups in the place of their first column."""
-    features = schema.features
-    groups: dict[str, list[int]] = {}
-    for j, feature in enumerate(features):
-        if feature.group is not None:
-            groups.setdefault(feature.group, []).append(j)
-    found = []
-    for j, feature in enumerate(features):
-        columns: tuple[int, ...] = (j,)
-        levels: np.ndarray | None = None
-        labels: tuple[str, ...] = ()
-        name = str(feature.name)
-        allowed = np.ones(len(feature.levels), dtype=bool)
-        if feature.kind is Kind.FIXED:
-            continue
-        if feature.group is not None:
-            columns = tuple(groups[feature.group])
-            if j != columns[0]:
-                continue
-            levels, name = np.eye(len(columns)), feature.group
-            labels = tuple(str(features[place].name) for place in columns)
-            allowed = np.ones(len(columns), dtype=bool)
-        elif feature.kind is Kind.CATEGORY:
-            levels = np.arange(len(feature.levels), dtype=np.float64)[:, None]
-            labels = tuple(map(str, feature.levels))
-            if feature.allowed is not None:
-                allowed = np.array([level in feature.allowed for level in feature.levels])
-        free = all(features[place].free for place in columns)
-        found.append(Field(name, columns, levels, labels, allowed, free, feature.direction))
-    return tuple(found)
+    return tuple(_field(attribute) for attribute in attributes(schema))
+
+
+def _field(attribute: Attribute) -> Field:
+    first, count = attribute.features[0], len(attribute.levels)
+    allowed = np.ones(count, dtype=bool)
+    levels: np.ndarray | None = None
+    if attribute.grouped:
+        levels = np.eye(count)
+    elif first.kind is Kind.CATEGORY:
+        levels = np.arange(count, dtype=np.float64)[:, None]
+        if first.allowed is not None:
+            allowed = np.array([level in first.allowed for level in first.levels])
+    return Field(
+        name=str(attribute.name),
+        columns=attribute.places,
+        levels=levels,
+        labels=() if levels is None else tuple(map(str, attribute.levels)),
+        allowed=allowed,
+        free=all(feature.free for feature in attribute.features),
+        direction=first.direction,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,7 @@ A :class:`Schema` says what each column is and how it may move. It makes three t
 distances are measured in) and a :class:`Legal` (the box each cell may move in).
 """
 
+from elsewise.features._attributes import Attribute, attributes
 from elsewise.features._cells import changed_cells
 from elsewise.features._feature import Feature, Kind, Rule
 from elsewise.features._json import pack_index, unpack_index
@@ -15,6 +16,7 @@ from elsewise.features.legal import Legal, rows_outside
 from elsewise.features.schema import Schema
 
 __all__ = [
+    "Attribute",
     "Embedding",
     "Encoder",
     "Feature",
@@ -22,6 +24,7 @@ __all__ = [
     "Legal",
     "Rule",
     "Schema",
+    "attributes",
     "changed_cells",
     "largest_squared_move",
     "pack_index",

@@ -76,6 +76,7 @@ def row_costs(aim: Aim, embedded: Array, outputs: Array) -> Array:
 
     Examples
     --------
+    >>> import numpy as np
     >>> aim = Aim(anchor=np.zeros((1, 2)), wanted=np.ones((1, 1)), eta=0.5)
     >>> row_costs(aim, np.ones((1, 2)), np.zeros((1, 1)))
     array([1.])

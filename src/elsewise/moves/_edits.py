@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from elsewise._arrays import Array, asarray_like
-from elsewise.features import Kind
+from elsewise.features import Attribute, attributes
 
 if TYPE_CHECKING:
     from elsewise.features import Schema
@@ -55,7 +55,7 @@ class Unit(NamedTuple):
     """Columns that move together: a number, a category, or a one-hot group."""
 
     columns: tuple[int, ...]
-    settings: np.ndarray | None
+    choices: np.ndarray | None
     """ndarray (L, len(columns)): the values it can take; None for a number."""
     scale: float
     """Standard deviation of a number."""
@@ -70,24 +70,25 @@ def units(schema: Schema, seen: np.ndarray) -> tuple[Unit, ...]:
         ndarray (m, p): codes of rows; a category moves to levels seen in them, or to the levels
         that the schema allows by name.
     """
-    found: list[Unit] = []
-    groups: dict[str, list[int]] = {}
-    for j, feature in enumerate(schema.features):
-        if not feature.free:
-            continue
-        if feature.group is not None:
-            groups.setdefault(feature.group, []).append(j)
-        elif feature.kind is Kind.CATEGORY:
-            codes = np.unique(seen[~np.isnan(seen[:, j]), j])
-            if feature.allowed is not None:
-                codes = np.array([float(feature.levels.index(k)) for k in feature.allowed])
-            if codes.size:
-                found.append(Unit((j,), codes[:, None], 1.0))
-        else:
-            found.append(Unit((j,), None, feature.scale))
-    for columns in groups.values():
-        found.append(Unit(tuple(columns), np.eye(len(columns)), 1.0))
-    return tuple(found)
+    # Groups last: edits are drawn by the places of the units, so that the order is kept for good.
+    moving = sorted(attributes(schema), key=lambda attribute: attribute.grouped)
+    found = [_unit(attribute, seen) for attribute in moving if attribute.free]
+    return tuple(unit for unit in found if unit.choices is None or unit.choices.size)
+
+
+def _unit(attribute: Attribute, seen: np.ndarray) -> Unit:
+    """The free columns of an attribute and what they can be."""
+    first, j = attribute.features[0], attribute.places[0]
+    if attribute.grouped:
+        pairs = zip(attribute.places, attribute.features, strict=True)
+        columns = tuple(place for place, feature in pairs if feature.free)
+        return Unit(columns, np.eye(len(columns)), 1.0)
+    if attribute.numeric:
+        return Unit((j,), None, first.scale)
+    codes = np.unique(seen[~np.isnan(seen[:, j]), j])
+    if first.allowed is not None:
+        codes = np.array([float(first.levels.index(level)) for level in first.allowed])
+    return Unit((j,), codes[:, None], 1.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,8 +194,8 @@ def _unit_edits(
     unit: Unit, kind: np.ndarray, background: np.ndarray, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
     """One unit's source (C,) and value (C, columns) in every edit, should it be chosen."""
-    if unit.settings is not None:
-        levels = unit.settings[rng.integers(len(unit.settings), size=kind.size)]
+    if unit.choices is not None:
+        levels = unit.choices[rng.integers(len(unit.choices), size=kind.size)]
         moves = (kind == Source.SHIFT) | (kind == Source.ANCHOR)
         return np.where(moves, Source.VALUE, kind), levels
     shift = unit.scale * rng.choice(SHIFT_SCALES, kind.size) * rng.standard_normal(kind.size)

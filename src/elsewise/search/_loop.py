@@ -233,7 +233,7 @@ def _drawn_edits(problem: Problem, state: State, iteration: int) -> Edits | None
     smooth = problem.outputs.smooth
     if setup.settings.step == "gradient":
         return None
-    if smooth and setup.sparsity == 0 and all(unit.settings is None for unit in setup.units):
+    if smooth and setup.sparsity == 0 and all(unit.choices is None for unit in setup.units):
         return None
     # A model with a slope is cheap to ask, and edits are then few of its proposals.
     count = setup.settings.edits or _edit_count(state.rows.codes.shape[0]) * (2 if smooth else 1)

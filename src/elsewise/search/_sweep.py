@@ -54,6 +54,6 @@ def warm_start(
     iterations: int = KICK_ITERATIONS,
 ) -> Generator[State, None, State]:
     """Push the outputs first, so that rows leave the flat parts and local minima they start in."""
-    numbers_only = all(unit.settings is None for unit in first.setup.units)
+    numbers_only = all(unit.choices is None for unit in first.setup.units)
     logit = KICK_LOGIT[problem.precise.smooth and numbers_only]
     return (yield from run_at_eta(problem, settings, first, logit, should_stop, iterations))

@@ -71,7 +71,7 @@ def schedules(problem: Problem, first: State, side: Side) -> tuple[Schedule, ...
     once and are pushed once. A bound on the inputs is approached slowly from far below as well.
     """
     slow = Schedule(-2.0 if side.sign > 0 else -6.0, 0.25)
-    categories = any(unit.settings is not None for unit in first.setup.units)
+    categories = any(unit.choices is not None for unit in first.setup.units)
     many = first.rows.codes.shape[0] >= MANY
     if not problem.precise.smooth:
         return (slow,)
