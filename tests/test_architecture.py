@@ -20,7 +20,7 @@ import pytest
 ROOT = Path(__file__).parents[1] / "src" / "elsewise"
 
 LAYERS = {
-    "foundations": {"errors", "_arrays", "_resources", "text"},
+    "foundations": {"errors", "_arrays", "_storage", "_resources", "text"},
     "mathematics": {"transport", "confidence", "features", "targets", "models"},
     "method": {"settings", "request", "measure", "moves", "maps", "search", "certificate"},
     "answer": {"_explain", "explanation", "analysis", "metrics", "baselines", "saving"},
@@ -28,7 +28,7 @@ LAYERS = {
 }
 """A unit imports from its own layer and from those above it in this list, and never in a circle."""
 ORDER = {unit: place for place, units in enumerate(LAYERS.values()) for unit in units}
-MOST_UNITS = 28
+MOST_UNITS = 29
 LONGEST_CHAIN = 16
 
 # Methods that reach up, each a one-line delegate with its import inside the function.

@@ -16,7 +16,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 
 import elsewise as ew
-from elsewise import saving
+from elsewise import _storage, saving
 from elsewise.errors import InvalidInput, SavedRunError
 
 FAST = ew.Settings(iterations=4, draws=39, directions=8)
@@ -355,15 +355,11 @@ def test_an_earlier_run_survives_a_failed_exchange(
 ) -> None:
     folder = explanation.save(tmp_path / "run")
     before = contents(tmp_path)
-    calls, original = [], Path.replace
 
-    def second_fails(self: Path, target: Path) -> Path:
-        calls.append(target)
-        if len(calls) == 2:
-            raise OSError("the folder is busy")
-        return original(self, target)
+    def fails(fresh: Path, place: Path) -> None:
+        raise OSError("the folder is busy")
 
-    monkeypatch.setattr(Path, "replace", second_fails)
+    monkeypatch.setattr(_storage, "_exchange", fails)
     with pytest.raises(OSError, match="busy"):
         explanation.save(folder)
     assert contents(tmp_path) == before

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
+from math import isfinite
 from typing import TypeVar
 
 import numpy as np
@@ -49,7 +50,7 @@ class Resources:
     """Bytes of the arrays made on the way, besides the rows and the result; None: the default."""
 
     @classmethod
-    def of(cls, threads: int | None, memory: int | str | None) -> Resources:
+    def of(cls, threads: int | None, memory: float | str | None) -> Resources:
         """Fill in what is not given.
 
         Examples
@@ -141,7 +142,7 @@ def parallel(function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
             future.cancel()
 
 
-def parse_memory(memory: int | str) -> int:
+def parse_memory(memory: float | str) -> int:
     """Return a number of bytes from a number or a text such as "2GB", "500 MB" or "1GiB".
 
     Examples
@@ -155,7 +156,7 @@ def parse_memory(memory: int | str) -> int:
         if found:
             number, unit, binary = found.groups()
             size = int(float(number) * (BINARY_UNITS if binary else UNITS)[unit.upper()])
-    elif not isinstance(memory, bool) and memory == int(memory):
+    elif not isinstance(memory, bool) and isfinite(memory) and memory == int(memory):
         size = int(memory)
     if size is None or size <= 0:
         raise InvalidInput(

@@ -13,8 +13,12 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Any
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import MISSING, fields, is_dataclass
+from enum import Enum
+from functools import cache, partial
+from types import NoneType, UnionType
+from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 __all__ = [
     "DataError",
@@ -24,7 +28,11 @@ __all__ = [
     "ModelError",
     "NotFeasible",
     "SavedRunError",
+    "check_fields",
+    "from_mapping",
 ]
+
+_Record = TypeVar("_Record")
 
 
 class ElsewiseError(Exception):
@@ -97,3 +105,91 @@ class MissingExtra(ElsewiseError, ImportError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.package, self.extra)
+
+
+def check_fields(record: object, argument: str) -> None:
+    """Refuse fields of a frozen dataclass that are not of their annotated types.
+
+    NumPy scalars become Python numbers and lists become tuples, so that every record can be saved.
+    Called from ``__post_init__``.
+    """
+    for name, kind in _hints(cast(Any, type(record))).items():
+        value = _checked(f"{argument}.{name}", getattr(record, name), kind)
+        object.__setattr__(record, name, value)
+
+
+def from_mapping(kind: type[_Record], content: Any, argument: str) -> _Record:
+    """Return the dataclass with these fields, as read from JSON; refuse others and wrong types."""
+    known = {field.name: field for field in fields(kind)}  # type: ignore[arg-type]
+    if not isinstance(content, Mapping):
+        raise _wrong(argument, f"an object with the fields {', '.join(known)}", content)
+    if unknown := [name for name in content if name not in known]:
+        raise _wrong(argument, f"fields among {', '.join(known)}", unknown[0])
+    required = [f.name for f in known.values() if f.default is f.default_factory is MISSING]
+    if lacking := [name for name in required if name not in content]:
+        raise _wrong(argument, f"a field {lacking[0]!r}", "none")
+    hints = _hints(cast(Any, kind))
+    values = {name: _checked(f"{argument}.{name}", v, hints[name]) for name, v in content.items()}
+    return kind(**values)
+
+
+@cache
+def _hints(kind: Any) -> dict[str, Any]:
+    hints = get_type_hints(kind)
+    return {field.name: hints[field.name] for field in fields(kind)}
+
+
+def _checked(argument: str, value: Any, kind: Any) -> Any:
+    """Return the value as ``kind``: a class, a union or a tuple of classes; or refuse it."""
+    if getattr(value, "shape", None) == () and hasattr(value, "item"):
+        value = value.item()
+    if get_origin(kind) in (Union, UnionType):
+        for option in get_args(kind):
+            try:
+                return _checked(argument, value, option)
+            except InvalidInput:
+                continue
+    elif get_origin(kind) in (tuple, Sequence):
+        parts = get_args(kind) if get_origin(kind) is tuple else (*get_args(kind), ...)
+        if isinstance(value, tuple | list):
+            if parts[-1] is Ellipsis:
+                return tuple(_checked(argument, part, parts[0]) for part in value)
+            if len(value) == len(parts):
+                return tuple(map(_checked, [argument] * len(parts), value, parts))
+    elif kind in (Any, Hashable):
+        return value
+    elif kind in (int, float):
+        if isinstance(value, int | kind) and not isinstance(value, bool):
+            return value
+    elif isinstance(kind, type) and issubclass(kind, Enum) and not isinstance(value, kind):
+        if value in [member.value for member in kind]:
+            return kind(value)
+    elif is_dataclass(kind) and isinstance(value, Mapping):
+        return from_mapping(cast(Any, kind), value, argument)
+    elif getattr(kind, "_is_protocol", False):
+        if all(hasattr(value, name) for name in kind.__dict__ if not name.startswith("_")):
+            return value
+    elif isinstance(value, kind):
+        return value
+    raise _wrong(argument, _in_words(kind), value)
+
+
+_WORDS = {int: "a whole number", float: "a number", str: "text", bool: "True or False"}
+
+
+def _in_words(kind: Any) -> str:
+    if get_origin(kind) in (Union, UnionType):
+        return " or ".join(map(_in_words, get_args(kind)))
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return "one of " + ", ".join(repr(member.value) for member in kind)
+    return "None" if kind is NoneType else _WORDS.get(kind, getattr(kind, "__name__", str(kind)))
+
+
+def _wrong(argument: str, expected: str, received: object) -> InvalidInput:
+    shown = repr(received)
+    return InvalidInput(
+        argument,
+        expected=expected,
+        received=shown if len(shown) <= 80 else f"{shown[:79]}…",
+        fix="leave it out, or correct it",
+    )

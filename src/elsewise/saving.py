@@ -8,11 +8,8 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import shutil
-import tempfile
-import zipfile
-import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -21,14 +18,15 @@ import numpy as np
 
 from elsewise import targets
 from elsewise._arrays import Array, to_numpy
+from elsewise._storage import folder_in_place, read_arrays, read_json, write_arrays
 from elsewise.certificate import Certificate
-from elsewise.errors import InvalidInput, SavedRunError
+from elsewise.errors import SavedRunError, from_mapping
 from elsewise.explanation import Explanation, Status
 from elsewise.features import Encoder, pack_index, unpack_index
 from elsewise.maps import Map
 from elsewise.models import Outputs, bind, same_outputs
-from elsewise.moves import Edits, Motion, Rows, Step
-from elsewise.request import Bounds, Problem
+from elsewise.moves import Edits, Motion, Rows, Source, Step
+from elsewise.request import Bounds, Problem, check_seed
 from elsewise.search import Iteration, Outcome
 from elsewise.settings import Fixed, IntervalNarrowing, SetShrinking, Settings
 from elsewise.transport import MonotoneMaps
@@ -37,57 +35,26 @@ __all__ = ["load", "save"]
 
 FORMAT = 1
 RECORD, ARRAYS = "explanation.json", "arrays.npz"
+OWN = (
+    RECORD,
+    ARRAYS,
+    *("command.json", "report.html", "summary.json", "explanation.xlsx"),
+    *(f"counterfactual.{ending}" for ending in ("csv", "json", "parquet")),
+    *("changes.csv", "certificate.csv"),
+)
+"""Files of a run and of its exports; any other file in a run's folder is the user's."""
 FINGERPRINT_ROWS = 256
 BALANCES = {kind.__name__: kind for kind in (IntervalNarrowing, SetShrinking, Fixed)}
 
 
 def save(explanation: Explanation, folder: str | Path) -> Path:
     """Write an explanation to ``folder``, replacing an earlier saved run but nothing else."""
-    place = Path(folder)
-    _check_place(place)
     arrays = _arrays(explanation)
     record = json.dumps(_record(explanation, arrays), indent=1, allow_nan=True)
-    place.parent.mkdir(parents=True, exist_ok=True)
-    fresh = Path(tempfile.mkdtemp(prefix=f".{place.name}-", dir=place.parent))
-    try:
+    with folder_in_place(folder, OWN) as fresh:
         (fresh / RECORD).write_text(record, encoding="utf-8")
-        # Without allow_pickle=: NumPy 2.0 and 2.1 would store it as one more array.
-        np.savez_compressed(fresh / ARRAYS, **arrays)
-        fresh.chmod(0o755)
-        _swap(fresh, place)
-    except BaseException:
-        shutil.rmtree(fresh, ignore_errors=True)
-        raise
-    return place
-
-
-def _check_place(place: Path) -> None:
-    if (
-        place.exists()
-        and not (place / RECORD).is_file()
-        and (place.is_file() or any(place.iterdir()))
-    ):
-        raise InvalidInput(
-            "folder",
-            expected="a new folder, an empty one or an earlier saved run",
-            received=f"{place}, which holds something else",
-            fix="choose another folder",
-        )
-
-
-def _swap(fresh: Path, place: Path) -> None:
-    """Put ``fresh`` in its place; an earlier run is moved aside first and removed last."""
-    if not place.exists():
-        fresh.replace(place)
-        return
-    aside = Path(tempfile.mkdtemp(prefix=f".{place.name}-old-", dir=place.parent))
-    place.replace(aside)
-    try:
-        fresh.replace(place)
-    except BaseException:
-        aside.replace(place)
-        raise
-    shutil.rmtree(aside, ignore_errors=True)
+        write_arrays(fresh / ARRAYS, arrays)
+    return Path(folder)
 
 
 def load(folder: str | Path, model: Any = None) -> Explanation:
@@ -103,37 +70,37 @@ def load(folder: str | Path, model: Any = None) -> Explanation:
     """
     place = Path(folder)
     record, arrays = _read(place)
+    return _rebuild(place, record, arrays, model)
+
+
+@contextmanager
+def _field(place: Path, name: str) -> Iterator[None]:
+    """Name the file and the field that cannot be used; their content may be anybody's."""
     try:
-        return _rebuild(record, arrays, model)
-    except (KeyError, TypeError, ValueError, IndexError) as error:
-        if isinstance(error, InvalidInput):
-            raise
+        yield
+    except SavedRunError:
+        raise
+    except Exception as error:
         raise SavedRunError(
-            f"{place}: the saved run is damaged ({type(error).__name__}: {error}). "
+            f"{place}: the saved run is damaged in {name} ({type(error).__name__}: {error}). "
             "Fix: save it again."
         ) from error
 
 
 def _read(place: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     try:
-        record = json.loads((place / RECORD).read_text(encoding="utf-8"))
-        with (place / ARRAYS).open("rb") as file, np.load(file, allow_pickle=False) as stored:
-            arrays = dict(stored)
+        record, arrays = read_json(place / RECORD), read_arrays(place / ARRAYS)
     except FileNotFoundError as error:
         raise SavedRunError(
             f"{place}: expected a saved run ({RECORD} and {ARRAYS}), received none. "
             "Fix: pass the folder that Explanation.save wrote."
-        ) from error
-    except (OSError, ValueError, TypeError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        raise SavedRunError(
-            f"{place}: the saved run cannot be read ({error}). Fix: save it again."
         ) from error
     if not isinstance(record, dict) or "format" not in record:
         raise SavedRunError(
             f"{place}: expected the record of a saved run in {RECORD}, received something else. "
             "Fix: save it again."
         )
-    if record["format"] != FORMAT:
+    if record["format"] != FORMAT or isinstance(record["format"], bool):
         raise SavedRunError(
             f"{place}: expected format {FORMAT}, received {record['format']!r}. "
             f"Fix: load it with elsewise {record.get('elsewise', 'of its time')}."
@@ -186,7 +153,7 @@ def _content(explanation: Explanation) -> dict[str, Any]:
         },
         "certificate": explanation.certificate.to_dict(),
         "history": [list(iteration) for iteration in explanation.iterations],
-        "rules": [rule.name for rule in problem.schema.rules],
+        "rules": [*(rule.name for rule in problem.schema.rules), *problem.schema.lost],
     }
 
 
@@ -241,51 +208,104 @@ def _settings_digest(record: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
-def _rebuild(record: dict[str, Any], arrays: dict[str, np.ndarray], model: Any) -> Explanation:
-    encoder = Encoder.from_dict(record["encoder"])
-    schema = encoder.schema
-    outputs: Outputs = _NoModel(description=record["model"], **record["outputs"])
+def _rebuild(
+    place: Path, record: dict[str, Any], arrays: dict[str, np.ndarray], model: Any
+) -> Explanation:
+    def part(name: str, read: Callable[[Any], Any]) -> Any:
+        with _field(place, f"{RECORD}, {name!r}"):
+            return read(record[name])
+
+    encoder: Encoder = part("encoder", Encoder.from_dict)
+    model_name = part("model", str)
+    outputs: Outputs = part(
+        "outputs",
+        lambda content: from_mapping(_NoModel, {**content, "description": model_name}, "outputs"),
+    )
+    index = part("index", unpack_index)
+    with _field(place, ARRAYS):
+        _check_arrays(arrays, encoder, (len(index), outputs.columns))
+    rules = part("rules", lambda names: [str(name) for name in names])
     if model is not None:
         outputs = bind(model, encoder, probe=arrays["factual"])
-        _check_fingerprint(outputs, arrays, record["model"])
+        _check_fingerprint(outputs, arrays, model_name)
     factual = outputs.place(arrays["factual"])
-    saved = dict(record["settings"])
-    balance = dict(saved.pop("balance"))
-    settings = Settings(**saved, balance=BALANCES[balance.pop("kind")](**balance))
-    bounds = dict(record["bounds"])
-    bounds["support"] = bounds["support"] and tuple(bounds["support"])
-    status = dict(record["status"])
-    status |= {"outcome": Outcome[status["outcome"]], "notices": tuple(status["notices"])}
+    embedding = encoder.schema.embedding()
+    with _field(place, f"{ARRAYS}, steps"):
+        steps = _steps(arrays, outputs)
+        for step in steps:
+            _check_step(step, (embedding.size, len(encoder.columns), outputs.columns))
+    problem = Problem(
+        factual=factual,
+        factual_outputs=outputs.place(arrays["factual_outputs"]),
+        precise_outputs=outputs.place(arrays["factual_outputs"]),
+        schema=encoder.schema,
+        embedding=embedding.like(factual),
+        outputs=outputs,
+        precise=outputs.precise(arrays["factual"]),
+        target=part("target", targets.from_dict),
+        background=factual,
+        obeys=_refuse_rules if rules else None,
+        bounds=part("bounds", lambda content: from_mapping(Bounds, content, "bounds")),
+        unit=part("unit", _positive) if "unit" in record else 1.0,
+        seed=part("seed", check_seed),
+    )
     return Explanation(
-        problem=Problem(
-            factual=factual,
-            factual_outputs=outputs.place(arrays["factual_outputs"]),
-            precise_outputs=outputs.place(arrays["factual_outputs"]),
-            schema=schema,
-            embedding=schema.embedding().like(factual),
-            outputs=outputs,
-            precise=outputs.precise(arrays["factual"]),
-            target=targets.from_dict(record["target"]),
-            background=factual,
-            obeys=_refuse_rules if record["rules"] else None,
-            bounds=Bounds(**bounds),
-            unit=record.get("unit", 1.0),  # runs saved before it was there
-            seed=record["seed"],
-        ),
+        problem=problem,
         model=model,
         encoder=encoder,
-        index=unpack_index(record["index"]),
+        index=index,
         rows=Rows(outputs.place(arrays["counterfactual"]), outputs.place(arrays["outputs"])),
         factual_outputs=arrays["factual_outputs"],
         map=Map(
-            steps=_steps(arrays, outputs),
-            motion=Motion(**record["motion"]),
+            steps=steps,
+            motion=part("motion", lambda content: from_mapping(Motion, content, "motion")),
         ),
-        certificate=Certificate.from_dict(record["certificate"]),
-        status=Status(**status),
-        iterations=tuple(Iteration(*values) for values in record["history"]),
-        settings=settings,
+        certificate=part("certificate", Certificate.from_dict),
+        status=part("status", _status),
+        iterations=part("history", lambda rows: tuple(map(_iteration, rows))),
+        settings=part("settings", _settings),
     )
+
+
+def _settings(content: dict[str, Any]) -> Settings:
+    balance = dict(content["balance"])
+    kind = BALANCES[balance.pop("kind")]
+    known = from_mapping(kind, balance, "settings.balance")
+    return from_mapping(Settings, {**content, "balance": known}, "settings")
+
+
+def _status(content: dict[str, Any]) -> Status:
+    return from_mapping(Status, {**content, "outcome": Outcome[content["outcome"]]}, "status")
+
+
+def _iteration(values: list[Any]) -> Iteration:
+    if not all(isinstance(value, int | float) for value in values):
+        raise TypeError("an iteration holds something else than numbers")
+    return Iteration(*values)
+
+
+def _positive(value: Any) -> float:
+    if not isinstance(value, int | float) or not 0 < value < float("inf"):
+        raise ValueError(f"expected a number above 0, received {value!r}")
+    return value
+
+
+def _check_arrays(arrays: dict[str, np.ndarray], encoder: Encoder, shape: tuple[int, int]) -> None:
+    """Refuse arrays that are not those of the rows, columns and outputs of the record."""
+    rows, columns = shape
+    shapes = {
+        "factual": (rows, len(encoder.columns)),
+        "counterfactual": (rows, len(encoder.columns)),
+        "outputs": (rows, columns),
+        "factual_outputs": (rows, columns),
+    }
+    for name, wanted in shapes.items():
+        if arrays[name].shape != wanted or arrays[name].dtype.kind != "f":
+            raise ValueError(f"{name}: {arrays[name].dtype} of shape {arrays[name].shape}")
+    if not all(np.isfinite(arrays[name]).all() for name in ("outputs", "factual_outputs")):
+        raise ValueError("outputs that are not finite")
+    for name in ("factual", "counterfactual"):
+        encoder.check_codes(arrays[name])
 
 
 def _refuse_rules(codes: Array) -> np.ndarray:
@@ -294,6 +314,27 @@ def _refuse_rules(codes: Array) -> np.ndarray:
         "rules: expected the schema's rules, which are functions and were not saved. "
         "Fix: explain the rows again to apply the map."
     )
+
+
+def _check_step(step: Step, sizes: tuple[int, int, int]) -> None:
+    """Refuse a step whose tables do not fit the embedding (d), the columns (p) and outputs (K)."""
+    size, columns, outputs = sizes
+    count, several = step.directions.shape[1], step.output_directions.shape[1]
+    expected = [(step.directions, (size, count)), (step.output_directions, (outputs, several))]
+    for maps, rows in ((step.anchors, count), (step.wanted, several)):
+        if maps is not None:
+            knots = maps.knots.shape[1]
+            expected += [(maps.knots, (rows, knots)), (maps.displacements, (rows, knots))]
+    if step.edits is not None:
+        edits, many, donors = step.edits, len(step.edits.sources), len(step.edits.donors)
+        expected += [(edits.sources, (many, columns)), (edits.values, (many, columns))]
+        expected += [(edits.donors, (donors, columns)), (edits.donor_outputs, (donors, outputs))]
+        if edits.sources.dtype.kind != "i" or not np.isin(edits.sources, list(Source)).all():
+            raise ValueError("edit_sources: no source of this number")
+    if any(tuple(table.shape) != shape for table, shape in expected):
+        raise ValueError("tables whose shapes do not fit the columns")
+    if not (0.0 <= step.eta <= 1.0 and 0.0 <= step.sparsity < float("inf")):
+        raise ValueError("etas or sparsities out of range")
 
 
 def _steps(arrays: dict[str, np.ndarray], outputs: Outputs) -> tuple[Step, ...]:
@@ -316,7 +357,7 @@ def _steps(arrays: dict[str, np.ndarray], outputs: Outputs) -> tuple[Step, ...]:
 
     def edits(k: int) -> Edits:
         return Edits(
-            sources=at("edit_sources", k),
+            sources=tables["edit_sources"][k],
             values=at("edit_values", k),
             donors=at("edit_donors", k),
             donor_outputs=at("edit_donor_outputs", k),
@@ -338,7 +379,10 @@ def _steps(arrays: dict[str, np.ndarray], outputs: Outputs) -> tuple[Step, ...]:
 
 def _split(arrays: dict[str, np.ndarray], name: str) -> list[np.ndarray]:
     """One table per step from the tables written one after the other."""
-    return np.split(arrays[name], np.cumsum(arrays[f"{name}_sizes"])[:-1])
+    sizes = arrays[f"{name}_sizes"]
+    if sizes.dtype.kind != "i" or sizes.min(initial=0) < 0 or sizes.sum() != len(arrays[name]):
+        raise ValueError(f"{name}_sizes does not fit {name}")
+    return np.split(arrays[name], np.cumsum(sizes)[:-1])
 
 
 def _check_fingerprint(outputs: Outputs, arrays: dict[str, np.ndarray], saved: str) -> None:
@@ -353,14 +397,14 @@ def _check_fingerprint(outputs: Outputs, arrays: dict[str, np.ndarray], saved: s
         )
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class _NoModel:
     """Stands in for the model of a run that was loaded without it."""
 
+    description: str
     columns: int
     probability: bool
     smooth: bool
-    description: str
 
     def place(self, codes: np.ndarray) -> Array:
         return codes

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -27,12 +25,6 @@ class Readout:
     """The output from which on a row counts; None for a mean."""
     before: Interval
     after: Interval
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Readout:
-        """Return the readout with these fields, the intervals as mappings."""
-        intervals = {name: Interval(**content[name]) for name in ("before", "after")}
-        return cls(**{**content, **intervals})
 
 
 def cutoffs(problem: Problem, outputs: np.ndarray) -> tuple[float, ...]:

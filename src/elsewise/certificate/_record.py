@@ -8,6 +8,7 @@ from typing import Any
 
 from elsewise.certificate._readouts import Readout
 from elsewise.certificate._wording import certificate_lines, not_claimed, side_advice
+from elsewise.errors import from_mapping
 from elsewise.request import Kind, Verdict
 
 __all__ = ["Certificate", "Evidence"]
@@ -142,11 +143,10 @@ class Certificate:
         """Return the certificate that `to_dict` wrote."""
         given = {field.name: content[field.name] for field in fields(cls)}
         sides = {
-            name: Evidence(**{field.name: given[name][field.name] for field in fields(Evidence)})
+            name: {field.name: given[name][field.name] for field in fields(Evidence)}
             for name in ("inputs", "outputs")
         }
-        readouts = tuple(map(Readout.from_dict, given["readouts"]))
-        return cls(**given | sides | {"kind": Kind(given["kind"]), "readouts": readouts})
+        return from_mapping(cls, given | sides, "certificate")
 
     def _repr_html_(self) -> str:
         from elsewise.report._notebook import certificate_html

@@ -176,17 +176,8 @@ def _scores(given: str) -> Any:
 
 
 def _distribution(text: str, given: str) -> targets.Target:
-    from scipy import stats
-
     family, _, rest = given.partition(",")
-    known = getattr(stats, family.strip(), None)
-    if not isinstance(known, stats.rv_continuous | stats.rv_discrete):
-        raise InvalidInput(
-            "--target",
-            expected="the name of a distribution of scipy.stats",
-            received=family or text,
-            fix="for example --target distribution:beta,2,5",
-        )
+    known = targets.family_of(family.strip(), "--target")
     try:
         return targets.distribution(known(*(_numbers(text, rest) if rest else [])))
     except TypeError as error:

@@ -124,3 +124,50 @@ def grouped(feature: Feature, group: str) -> Feature:
             fix="name only the 0/1 columns of one category",
         )
     return replace(feature, group=group)
+
+
+def checked(feature: Feature) -> Feature:
+    """Return a feature read from a file, or refuse what inference and the schema's methods refuse.
+
+    Examples
+    --------
+    >>> text = Feature(name="note", kind=Kind.FIXED, free=True, observed=(0.0, 0.0), notice="text")
+    >>> checked(text)
+    Traceback (most recent call last):
+    ...
+    elsewise.errors.InvalidInput: column 'note': expected a column that can move, received text...
+    """
+    category = feature.kind is Kind.CATEGORY
+    low, high = feature.observed
+    wanted = {
+        "observed": (isfinite(low) and isfinite(high) and low <= high, "two numbers, lower first"),
+        "center": (isfinite(feature.center), "a finite number"),
+        "scale": (isfinite(feature.scale) and feature.scale > 0, "a finite number above 0"),
+        "weight": (isfinite(feature.weight) and feature.weight > 0, "a finite weight above 0"),
+        "direction": (feature.direction in (-1, 0, 1), "-1, 0 or 1"),
+        "levels": (
+            len({*map(repr, feature.levels)}) == len(feature.levels)
+            and (feature.observed == (0, len(feature.levels) - 1) if category else True)
+            and category == bool(feature.levels),
+            "as many levels, all different, as `observed` counts; none where it is no category",
+        ),
+    }
+    for name, (holds, expected) in wanted.items():
+        if not holds:
+            raise InvalidInput(
+                f"{name} of {feature.name!r}",
+                expected=expected,
+                received=repr(getattr(feature, name)),
+                fix="write the schema again, and change only what may be changed",
+            )
+    if feature.free:
+        freed(feature)
+    if feature.declared is not None:
+        ranged(feature, *feature.declared)
+    if feature.allowed is not None:
+        restricted(feature, feature.allowed)
+    if feature.direction:
+        directed(feature, feature.direction)
+    if feature.group is not None:
+        grouped(replace(feature, group=None), feature.group)
+    return feature

@@ -11,8 +11,9 @@ import numpy as np
 import pandas as pd
 from pandas.api import types
 
-from elsewise.errors import InvalidInput
-from elsewise.features._feature import Feature, Kind
+from elsewise.errors import InvalidInput, from_mapping
+from elsewise.features._feature import Feature
+from elsewise.features._feature_rules import checked
 
 
 def pack(value: Any) -> Any:
@@ -110,7 +111,11 @@ def unpack_dtype(data: Any) -> Any:
     Int64Dtype()
     """
     if isinstance(data, str):
-        return types.pandas_dtype(data)
+        dtype = types.pandas_dtype(data)
+        # Others ("S1000000000", records) are no cells of a frame, and can be of any size.
+        if isinstance(dtype, np.dtype) and dtype.kind not in "biufcOmM":
+            raise ValueError(f"dtype {data}")
+        return dtype
     if "categories" in data:
         return pd.CategoricalDtype(unpack_index(data["categories"]), ordered=data["ordered"])
     if data["missing"] == "nan":
@@ -157,6 +162,7 @@ def pack_feature(feature: Feature) -> dict[str, Any]:
 
     Examples
     --------
+    >>> from elsewise.features import Kind
     >>> feature = Feature(name="x", kind=Kind.NUMBER, free=True, observed=(0.0, 1.0))
     >>> unpack_feature(pack_feature(feature)) == feature
     True
@@ -173,4 +179,5 @@ def unpack_feature(data: dict[str, Any]) -> Feature:
     Feature(name='x', kind=<Kind.NUMBER: 'number'>, free=True, observed=(0, 1), ...)
     """
     values = {name: unpack(value) for name, value in data.items()}
-    return Feature(**(values | {"kind": Kind(values["kind"])}))
+    feature = from_mapping(Feature, values, f"feature {values.get('name')!r}")
+    return checked(feature)

@@ -77,7 +77,7 @@ class Table:
         unknown = (places < 0) & ~missing
         if unknown.any():
             self._refuse(column, column[unknown].iloc[0])
-        if missing.any() and not self._holds_missing():
+        if missing.any() and not self.holds_missing:
             self._refuse(column, "a missing value")
         return np.where(missing, np.nan, places)
 
@@ -86,7 +86,7 @@ class Table:
         places = np.where(np.isnan(codes), -1.0, codes).astype(np.intp)
         if not isinstance(self.values, np.ndarray):
             return self.values.take(places, allow_fill=True)
-        if not self._holds_missing():
+        if not self.holds_missing:
             return self.values[places]
         padded = np.empty(len(self.values) + 1, dtype=self.values.dtype)
         padded[:-1], padded[-1] = self.values, self.missing
@@ -117,7 +117,9 @@ class Table:
             fixed=data["fixed"],
         )
 
-    def _holds_missing(self) -> bool:
+    @property
+    def holds_missing(self) -> bool:
+        """Whether the dtype has room for missing cells."""
         return not isinstance(self.values, np.ndarray) or self.values.dtype.kind in "Ofc"
 
     def _refuse(self, column: pd.Series[Any], value: Any) -> NoReturn:

@@ -132,6 +132,38 @@ class Encoder:
             frame.index = index
         return frame
 
+    def check_codes(self, codes: np.ndarray) -> None:
+        """Refuse codes (n, p), read from a file, that stand for no cells.
+
+        Examples
+        --------
+        >>> from elsewise.features import Schema
+        >>> frame = pd.DataFrame({"sex": ["m", "f"]})
+        >>> Schema.infer(frame).encoder(frame).check_codes(np.array([[2.0]]))
+        Traceback (most recent call last):
+        ...
+        elsewise.errors.InvalidInput: codes of 'sex': expected codes of its cells, received 2.0...
+        """
+        for feature, dtype, table, column in zip(
+            self.schema.features, self.dtypes, self.tables, codes.T, strict=True
+        ):
+            known = column[~np.isnan(column)]
+            low, high, holes = -np.inf, np.inf, True
+            if table is not None:
+                low, high, holes = 0, len(table.values) - 1, table.holds_missing
+            elif dtype.kind in "iu":
+                low, high, holes = -EXACT, EXACT, not isinstance(dtype, np.dtype)
+            wrong = ~((known >= low) & (known <= high) & np.isfinite(known))
+            if np.isfinite(low):
+                wrong |= known != np.rint(known)
+            if wrong.any() or (known.size < column.size and not holes):
+                raise InvalidInput(
+                    f"codes of {feature.name!r}",
+                    expected="codes of its cells",
+                    received=known[wrong][0] if wrong.any() else "missing cells",
+                    fix="save the run again",
+                )
+
     def _columns(self, codes: np.ndarray) -> Iterator[tuple[int, Any]]:
         for j, (dtype, table) in enumerate(zip(self.dtypes, self.tables, strict=True)):
             yield j, _cast(codes[:, j], dtype) if table is None else table.take(codes[:, j])
@@ -208,13 +240,17 @@ class Encoder:
         from elsewise.features.schema import Schema
 
         try:
-            return cls(
+            encoder = cls(
                 schema=Schema.from_json(data["schema"]),
                 columns=_json.unpack_index(data["columns"]),
                 dtypes=tuple(_json.unpack_dtype(dtype) for dtype in data["dtypes"]),
                 tables=tuple(table and Table.from_dict(table) for table in data["tables"]),
             )
-        except (KeyError, TypeError, AttributeError) as error:
+            _check_parts(encoder)
+            return encoder
+        except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+            if isinstance(error, InvalidInput):
+                raise
             raise InvalidInput(
                 "data",
                 expected="what Encoder.to_dict returned",
@@ -255,6 +291,24 @@ def build_encoder(schema: Schema, frame: pd.DataFrame) -> Encoder:
     )
     encoder.encode(frame)
     return encoder
+
+
+def _check_parts(encoder: Encoder) -> None:
+    """Refuse parts, read from a file, that do not belong to each other."""
+    if encoder.columns.tolist() != list(encoder.schema.names):
+        raise ValueError("columns that are not those of the schema")
+    for feature, dtype, table in zip(
+        encoder.schema.features, encoder.dtypes, encoder.tables, strict=True
+    ):
+        if (table is None) != (feature.kind in (Kind.NUMBER, Kind.INTEGER)):
+            raise ValueError(f"column {feature.name!r} with a table of another kind")
+        if table is None:
+            if _number_dtype(feature, dtype) != dtype:
+                raise ValueError(f"column {feature.name!r} with dtype {dtype}")
+        elif table.fixed != (feature.kind is Kind.FIXED) or (
+            not table.fixed and tuple(table.values.tolist()) != feature.levels  # noqa: PD011
+        ):
+            raise ValueError(f"column {feature.name!r} with another table")
 
 
 def _aligned(frame: pd.DataFrame, columns: Any) -> pd.DataFrame:

@@ -14,7 +14,7 @@ from typing import Any
 import pandas as pd
 
 from elsewise._arrays import Array
-from elsewise.errors import InvalidInput
+from elsewise.errors import InvalidInput, from_mapping
 from elsewise.features import _feature_rules, _json
 from elsewise.features._describe import COLUMNS, describe
 from elsewise.features._feature import Feature, Kind, Rule
@@ -49,6 +49,8 @@ class Schema:
     """Conditions every counterfactual row meets."""
     joint: bool = False
     """Whether distances also see the frozen numbers and categories."""
+    lost: tuple[str, ...] = ()
+    """Names of rules that a file could not hold: rules are functions."""
 
     @classmethod
     def infer(cls, frame: pd.DataFrame, background: pd.DataFrame | None = None) -> Schema:
@@ -69,7 +71,8 @@ class Schema:
     @property
     def notices(self) -> tuple[str, ...]:
         """What inference decided that one may want to know, one line per column."""
-        return tuple(f"{f.name}: {f.notice}" for f in self.features if f.notice)
+        lost = [f"rule {name!r} is not obeyed: files hold no functions" for name in self.lost]
+        return (*(f"{f.name}: {f.notice}" for f in self.features if f.notice), *lost)
 
     def __getitem__(self, name: Hashable) -> Feature:
         for feature in self.features:
@@ -245,7 +248,9 @@ class Schema:
             )
         own = getattr(function, "__name__", "<lambda>")
         known = f"rule {len(self.rules) + 1}" if own == "<lambda>" else own
-        return replace(self, rules=(*self.rules, Rule(name=name or known, function=function)))
+        rule = Rule(name=name or known, function=function)
+        lost = tuple(other for other in self.lost if other != rule.name)
+        return replace(self, rules=(*self.rules, rule), lost=lost)
 
     def encoder(self, frame: pd.DataFrame) -> Encoder:
         """Return the encoder of ``frame``, after checking that it fits the schema.
@@ -293,13 +298,13 @@ class Schema:
         True
         """
         features = [_json.pack_feature(feature) for feature in self.features]
-        rules = [rule.name for rule in self.rules]
+        rules = [*(rule.name for rule in self.rules), *self.lost]
         content = {"format": _FORMAT, "joint": self.joint, "rules": rules, "features": features}
         return json.dumps(content, indent=1, allow_nan=False)
 
     @classmethod
     def from_json(cls, text: str) -> Schema:
-        """Return the schema that :meth:`to_json` wrote, without its rules.
+        """Return the schema that :meth:`to_json` wrote; rules are lost, which `notices` says.
 
         Examples
         --------
@@ -312,8 +317,14 @@ class Schema:
             if content["format"] != _FORMAT:
                 raise ValueError(f"format {content['format']}")
             features = tuple(map(_json.unpack_feature, content["features"]))
-            return cls(features=features, joint=content["joint"])
-        except (ValueError, KeyError, TypeError) as error:
+            found = {"features": features, "joint": content["joint"], "lost": content["rules"]}
+            schema = from_mapping(cls, found, "schema")
+            if len(set(schema.names)) < len(features):
+                raise ValueError("two features of one name")
+            return schema
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            if isinstance(error, InvalidInput):
+                raise
             raise InvalidInput(
                 "text",
                 expected=f"what Schema.to_json wrote (format {_FORMAT})",

@@ -47,7 +47,7 @@ def ask(request: Request) -> Asked:
     _check_kind("bounds", bounds, Bounds, "Bounds(inputs=0.2, outputs=0.1)")
     _check_kind("settings", settings, Settings, "leave it out, or pass Settings(iterations=100)")
     _check_kind("schema", request.schema, Schema | None, "leave it out, or use Schema.infer")
-    check_seed(request.seed)
+    request = replace(request, seed=check_seed(request.seed))
     _check_draws(settings.draws, bounds.side_level)
     bounds = _of_population(request.population, bounds)
     rows = len(request.rows) if isinstance(request.rows, pd.DataFrame) else 0
@@ -137,13 +137,14 @@ def _check_kind(argument: str, value: object, kind: Any, fix: str) -> None:
         )
 
 
-def check_seed(seed: object) -> None:
-    """Refuse what is not a whole number from 0 on."""
+def check_seed(seed: Any) -> int:
+    """Return the seed as Python's int; refuse what is not a whole number from 0 on."""
     whole = isinstance(seed, int | np.integer) and not isinstance(seed, bool)
-    if not whole or seed < 0:  # type: ignore[operator]
+    if not whole or seed < 0:
         raise InvalidInput(
             "seed", expected="a whole number >= 0", received=repr(seed), fix="seed=0 is the default"
         )
+    return int(seed)
 
 
 def _check_draws(draws: int, level: float) -> None:

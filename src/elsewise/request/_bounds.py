@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from elsewise.confidence import Method
-from elsewise.errors import InvalidInput
+from elsewise.errors import InvalidInput, check_fields
 
 if TYPE_CHECKING:
     pass
@@ -93,6 +93,7 @@ class Bounds:
                 received=repr(self.cutoff),
                 fix="give the output from which on a row counts as passing",
             )
+        check_fields(self, "bounds")
 
     @property
     def side_level(self) -> float:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from elsewise._resources import Resources, parse_memory
-from elsewise.errors import InvalidInput
+from elsewise.errors import InvalidInput, check_fields
 from elsewise.settings._balance import IntervalNarrowing
 from elsewise.transport import checked_epsilon
 
@@ -79,11 +80,12 @@ class Settings:
     threads: int | None = None
     """Threads over directions and rows; None: ELSEWISE_THREADS or OMP_NUM_THREADS if set, else all
     cores. Results do not depend on it."""
-    memory: int | str | None = None
+    memory: int | float | str | None = None
     """Bytes, or a text such as "2GB", for the arrays made on the way; None: 2 GiB. Results do not
     depend on it."""
 
     def __post_init__(self) -> None:
+        check_fields(self, "settings")
         _check(
             self.step in ("proposals", "gradient"), "step", "'proposals' or 'gradient'", self.step
         )
@@ -95,7 +97,8 @@ class Settings:
         _check(self.tau > 0, "tau", "a number > 0", self.tau)
         _check(self.noise is None or self.noise >= 0, "noise", "a number >= 0", self.noise)
         _check(0 <= self.rho <= 1, "rho", "a number in [0, 1]", self.rho)
-        _check(self.smoothing >= 0, "smoothing", "a number >= 0", self.smoothing)
+        _check(0 <= self.smoothing < math.inf, "smoothing", "a number >= 0", self.smoothing)
+        _check(self.edits is None or self.edits >= 1, "edits", "at least 1", self.edits)
         _check(self.fit_rows >= 20, "fit_rows", "at least 20", self.fit_rows)
         _check(self.threads is None or self.threads >= 1, "threads", "at least 1", self.threads)
         if self.memory is not None:

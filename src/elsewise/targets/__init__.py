@@ -23,13 +23,14 @@ from elsewise.errors import InvalidInput
 from elsewise.targets._checks import columns_of, level_of, rows_of
 from elsewise.targets._distribution import (
     DistributionTarget,
+    family_of,
     from_family,
     from_function,
     from_scipy,
     from_table,
 )
 from elsewise.targets._rowwise import Constant, Derived, Sample
-from elsewise.targets._shares import ResolvedShare, Share, from_threshold
+from elsewise.targets._shares import ResolvedShare, Share
 
 __all__ = [
     "Constant",
@@ -43,6 +44,7 @@ __all__ = [
     "at_most",
     "constant",
     "distribution",
+    "family_of",
     "from_dict",
     "group",
     "resolve",
@@ -300,15 +302,31 @@ def from_dict(saved: Mapping[str, Any]) -> Target:
     >>> from_dict(at_least(0.6).to_dict()).name
     'at_least(0.6)'
     """
-    kind = saved.get("kind")
-    if kind not in _MAKERS:
+    kind = saved.get("kind") if isinstance(saved, Mapping) else saved
+    if not isinstance(kind, str) or kind not in _MAKERS:
         raise InvalidInput(
             "saved",
             expected=f"a kind among {', '.join(_MAKERS)}",
             received=repr(kind),
             fix="pass what to_dict returned",
         )
-    return _MAKERS[kind](*saved["arguments"])
+    try:
+        return _MAKERS[kind](*saved["arguments"])
+    except (TypeError, ValueError, KeyError, AttributeError, OverflowError) as error:
+        if isinstance(error, InvalidInput):
+            raise
+        raise InvalidInput(
+            "saved",
+            expected=f"the arguments of {kind}",
+            received=f"{type(error).__name__}: {error}",
+            fix="pass what to_dict returned",
+        ) from error
+
+
+def _resolved_share(value: Any, of: Any, cutoff: Any, margin: Any, threshold: Any) -> ResolvedShare:
+    """Rebuild a share of known rows from its ``to_dict``."""
+    asked = share(value, of=of, cutoff=cutoff, margin=margin)
+    return ResolvedShare(level=asked.cutoff, share=asked, threshold=_number("threshold", threshold))
 
 
 def _number(argument: str, value: Any) -> float:
@@ -329,7 +347,7 @@ _MAKERS: dict[Any, Callable[..., Target]] = {
     "at_most": at_most,
     "shift": shift,
     "scale": scale,
-    "share": from_threshold,
+    "share": _resolved_share,
     "distribution": from_family,
     "quantiles": from_table,
 }

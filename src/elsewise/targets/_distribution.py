@@ -10,7 +10,7 @@ import numpy as np
 
 from elsewise._arrays import Array
 from elsewise.errors import InvalidInput
-from elsewise.targets._checks import check_breaks, text
+from elsewise.targets._checks import check_breaks, numbers, text
 
 TABLE = np.clip(0.5 - 0.5 * np.cos(np.linspace(0.0, np.pi, 1025)), 1e-7, 1.0 - 1e-7)
 """Levels, denser towards 0 and 1, at which a quantile function without a name is saved."""
@@ -239,6 +239,7 @@ def _not_a_quantile_function(received: str) -> InvalidInput:
 
 def from_table(table: list[float]) -> DistributionTarget:
     """Return the target that interpolates a saved table of quantiles."""
+    table = numbers("saved", table).tolist()
     saved = {"kind": "quantiles", "arguments": [table]}
     name = f"distribution(interpolated table of {len(table)} quantiles)"
     return from_function(lambda levels: np.interp(levels, TABLE, table), name, saved)
@@ -246,6 +247,25 @@ def from_table(table: list[float]) -> DistributionTarget:
 
 def from_family(family: str, args: list[float], kwds: dict[str, float]) -> DistributionTarget:
     """Return the target of a scipy.stats distribution saved by name."""
+    numbers("saved", [*args, *kwds.values()])
+    known, named = family_of(family, "saved"), {name: float(value) for name, value in kwds.items()}
+    return from_scipy(known(*map(float, args), **named))
+
+
+def family_of(name: Any, argument: str) -> Any:
+    """Return the distribution of scipy.stats of this name; nothing else of it is ever called.
+
+    Names come from files and command lines, and scipy.stats also holds functions that do more than
+    describe a distribution: ``scipy.stats.test`` runs files.
+    """
     from scipy import stats
 
-    return from_scipy(getattr(stats, family)(*args, **kwds))
+    known = getattr(stats, name, None) if isinstance(name, str) else None
+    if not isinstance(known, stats.rv_continuous | stats.rv_discrete):
+        raise InvalidInput(
+            argument,
+            expected="the name of a distribution of scipy.stats",
+            received=repr(name),
+            fix="for example beta, as in distribution:beta,2,5",
+        )
+    return known

@@ -140,14 +140,6 @@ class ResolvedShare(Derived):
         return {"kind": "share", "arguments": [*asked, self.threshold]}
 
 
-def from_threshold(
-    value: float, of: int | str | None, cutoff: float, margin: float, threshold: float
-) -> ResolvedShare:
-    """Rebuild a share of known rows from its ``to_dict``."""
-    asked = Share(value=value, of=of, cutoff=cutoff, margin=margin)
-    return ResolvedShare(level=cutoff, share=asked, threshold=threshold)
-
-
 def is_column(outputs: Array, column: int) -> Array:
     """Return a boolean array (1, K): which output is the class."""
     xp = namespace(outputs)

@@ -1,0 +1,204 @@
+"""Files of other people are read with care, and our own appear whole or not at all."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import json
+import math
+import os
+import shutil
+import stat
+import sys
+import tempfile
+import zipfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from elsewise.errors import InvalidInput, SavedRunError
+
+__all__ = ["folder_in_place", "read_arrays", "read_json", "write_arrays", "write_text"]
+
+RATIO = 100
+"""Arrays larger than this many times their file, and than `SMALL`, are refused unread; a run that
+would be is saved without compression."""
+SMALL = 1 << 26
+EXCHANGE = 2
+"""RENAME_EXCHANGE of Linux's renameat2: two folders trade places at once."""
+AT_CWD = -100
+
+
+def write_text(text: str, path: str | Path) -> Path:
+    """Write a file that appears whole or not at all."""
+    place = Path(path)
+    if place.is_dir():
+        raise InvalidInput(
+            "path", expected="a file", received=f"{place}, a folder", fix="name a file in it"
+        )
+    place.parent.mkdir(parents=True, exist_ok=True)
+    handle, fresh = tempfile.mkstemp(prefix=".elsewise-", dir=place.parent)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", errors="xmlcharrefreplace") as file:
+            file.write(text)
+        Path(fresh).chmod(0o644)
+        Path(fresh).replace(place)
+    except BaseException:
+        Path(fresh).unlink(missing_ok=True)
+        raise
+    return place
+
+
+@contextmanager
+def folder_in_place(
+    folder: str | Path, own: Sequence[str], argument: str = "folder"
+) -> Iterator[Path]:
+    """Give a new folder to fill, and put it in the place of ``folder`` at the end of the block.
+
+    Whatever happens, SIGKILL included, there is the earlier folder or the new one, whole. Files in
+    the earlier folder that are not ours (``own``) are kept; a folder without a file of the first
+    of these names, which all of ours have, is not replaced.
+    """
+    place = Path(folder).resolve()
+    taken = place.exists() and not (place / own[0]).is_file()
+    if place in (here := Path.cwd(), *here.parents):
+        taken, received = True, f"{folder}, which is or holds the current folder"
+    else:
+        received = f"{folder}, which holds something else"
+    if taken and (place.is_file() or any(place.iterdir()) or place == here):
+        raise InvalidInput(
+            argument,
+            expected="a new folder, an empty one or an earlier saved run",
+            received=received,
+            fix="choose another folder",
+        )
+    place.parent.mkdir(parents=True, exist_ok=True)
+    work = Path(tempfile.mkdtemp(prefix=".elsewise-", dir=place.parent))
+    try:
+        fresh = work / "run"
+        fresh.mkdir()
+        yield fresh
+        _put(fresh, place, frozenset(own))
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def _put(fresh: Path, place: Path, own: frozenset[str]) -> None:
+    """Exchange the folders; what was in place is then in ``fresh``, to be removed."""
+    for _ in range(1000):
+        try:
+            if not place.exists():
+                fresh.rename(place)
+                return
+            for item in place.iterdir():
+                if item.name not in own and not os.path.lexists(fresh / item.name):
+                    _copy(item, fresh / item.name)
+            _exchange(fresh, place)
+        except OSError as error:
+            # Another process came or went between the question and the answer.
+            again = error.errno in (errno.ENOENT, errno.ENOTEMPTY, errno.EEXIST)
+            if not again and not isinstance(error, shutil.Error):
+                raise
+        else:
+            return
+    raise OSError(errno.EBUSY, "the folder is being written by others", str(place))
+
+
+def _copy(item: Path, to: Path) -> None:
+    if item.is_dir() and not item.is_symlink():
+        shutil.copytree(item, to, symlinks=True)
+    else:
+        shutil.copy2(item, to, follow_symlinks=False)
+
+
+def _exchange(fresh: Path, place: Path) -> None:
+    """Let two folders trade places at once, or where the system cannot, one after the other."""
+    if sys.platform == "linux":
+        renameat2 = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+        if renameat2 is not None:
+            paths = os.fsencode(fresh), os.fsencode(place)
+            if renameat2(AT_CWD, paths[0], AT_CWD, paths[1], EXCHANGE) == 0:
+                return
+            code = ctypes.get_errno()
+            if code not in (errno.ENOSYS, errno.EINVAL):
+                raise OSError(code, os.strerror(code), str(place))
+    aside = fresh.with_name("earlier")
+    place.rename(aside)
+    try:
+        fresh.rename(place)
+    except BaseException:
+        aside.rename(place)
+        raise
+
+
+def read_json(path: Path) -> Any:
+    """Return what a JSON file holds, or say why it cannot be read."""
+    try:
+        _check_regular(path)
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise
+    # The file may be anybody's: whatever it makes fail is one and the same to the caller.
+    except Exception as error:
+        raise _unreadable(path, error) from error
+
+
+def write_arrays(path: Path, arrays: dict[str, np.ndarray]) -> None:
+    """Write arrays as npz without pickle, compressed unless that makes `read_arrays` suspicious."""
+    np.savez_compressed(path, allow_pickle=False, **arrays)
+    if sum(array.nbytes + 1000 for array in arrays.values()) > _most(path):
+        np.savez(path, allow_pickle=False, **arrays)
+
+
+def read_arrays(path: Path) -> dict[str, np.ndarray]:
+    """Return the arrays of an npz file; sizes are read from headers before anything is unpacked."""
+    try:
+        _check_regular(path)
+        with zipfile.ZipFile(path) as file:
+            _check_sizes(file, _most(path))
+        with path.open("rb") as stored, np.load(stored, allow_pickle=False) as content:
+            return dict(content)
+    except FileNotFoundError:
+        raise
+    except Exception as error:
+        raise _unreadable(path, error) from error
+
+
+def _most(path: Path) -> int:
+    return max(SMALL, RATIO * path.stat().st_size)
+
+
+def _check_sizes(file: zipfile.ZipFile, most: int) -> None:
+    members = file.infolist()
+    if len({member.filename for member in members}) < len(members):
+        raise ValueError("two arrays of one name")
+    total = sum(member.file_size for member in members)
+    if total > most:
+        raise ValueError(f"arrays of {total:,} bytes, far more than their file")
+    for member in members:
+        if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise ValueError(f"{member.filename}: a compression that is not ours")
+        with file.open(member) as stream:
+            if np.lib.format.read_magic(stream) != (1, 0):
+                raise ValueError(f"{member.filename}: a header of another version")
+            shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
+            if dtype.hasobject or dtype.kind not in "bif":
+                raise ValueError(f"{member.filename}: dtype {dtype}, not numbers")
+            if stream.tell() + math.prod(shape) * dtype.itemsize != member.file_size:
+                raise ValueError(f"{member.filename}: {member.file_size} bytes for shape {shape}")
+
+
+def _check_regular(path: Path) -> None:
+    """Refuse pipes and devices, which would be waited for without end."""
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise ValueError("not a regular file")
+
+
+def _unreadable(path: Path, error: BaseException) -> SavedRunError:
+    return SavedRunError(
+        f"{path}: the saved run cannot be read ({type(error).__name__}: {error}). "
+        "Fix: save it again."
+    )

@@ -1,0 +1,304 @@
+"""Saved runs of other people: nothing of theirs is executed, and what is wrong is named."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import elsewise as ew
+from elsewise import saving, targets
+from elsewise.errors import InvalidInput, SavedRunError
+
+RNG = np.random.default_rng(0)
+ROWS = pd.DataFrame(
+    {
+        "a": RNG.normal(size=40),
+        "b": RNG.integers(0, 9, 40),
+        "c": RNG.choice(list("xyz"), 40),
+        "day": pd.date_range("2024-01-01", periods=40),
+    }
+)
+
+
+def score(frame: pd.DataFrame) -> np.ndarray:
+    return 1.0 / (1.0 + np.exp(-frame["a"].to_numpy(dtype=float)))
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    answer = ew.explain(
+        score,
+        ROWS,
+        target=ew.targets.at_most(0.45),
+        bounds=ew.Bounds(outputs=0.1),
+        settings=ew.Settings(iterations=3, draws=39),
+    )
+    return answer.save(tmp_path_factory.mktemp("kept") / "run")
+
+
+@pytest.fixture
+def run(kept: Path, tmp_path: Path) -> Path:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    for path in kept.iterdir():
+        (folder / path.name).write_bytes(path.read_bytes())
+    return folder
+
+
+def rewrite(run: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    """Change the record and make its hash fit again, as anybody can."""
+    record = json.loads((run / "explanation.json").read_text("utf-8"))
+    change(record)
+    if isinstance(record.get("hashes"), dict):
+        record["hashes"]["settings"] = saving._settings_digest(record)
+    (run / "explanation.json").write_text(json.dumps(record), "utf-8")
+
+
+def rearrange(run: Path, **changed: np.ndarray) -> None:
+    """Change arrays and make their hash fit again."""
+    with np.load(run / "arrays.npz") as stored:
+        arrays = dict(stored) | changed
+    np.savez(run / "arrays.npz", **arrays)
+    rewrite(run, lambda record: record["hashes"].update(arrays=saving._digest(arrays)))
+
+
+# --- names that become calls ----------------------------------------------------------------------
+
+
+def test_no_function_of_scipy_is_called(run: Path, tmp_path: Path) -> None:
+    payload = tmp_path / "payload.py"
+    payload.write_text("from pathlib import Path\nPath(__file__).with_name('RAN').touch()\n")
+    options = {"extra_argv": ["-q", "-p", "no:cacheprovider"], "tests": [str(payload)]}
+    target = {"kind": "distribution", "arguments": ["test", [], options]}
+    rewrite(run, lambda record: record.update(target=target))
+    with pytest.raises(SavedRunError, match=r"explanation.json, 'target'"):
+        ew.load(run)
+    assert not (tmp_path / "RAN").exists()
+
+
+@pytest.mark.parametrize("family", ["test", "sem", "rv_histogram", "__doc__", "np", None, 3, []])
+def test_only_distributions_have_a_name(family: object) -> None:
+    with pytest.raises(InvalidInput):
+        targets.from_dict({"kind": "distribution", "arguments": [family, [], {}]})
+
+
+@pytest.mark.parametrize(
+    "saved",
+    [
+        {"kind": "distribution", "arguments": ["norm", ["0"], {}]},
+        {"kind": "distribution", "arguments": ["norm", [[0.0, 1.0]], {}]},
+        {"kind": "distribution", "arguments": ["norm", [], {"loc": None}]},
+        {"kind": "distribution", "arguments": ["norm", [], {"momtype": "x"}]},
+        {"kind": "distribution", "arguments": ["norm", [1.0] * 9, {}]},
+        {"kind": "distribution"},
+        {"kind": "quantiles", "arguments": [[0.1, 0.2]]},
+        {"kind": "quantiles", "arguments": [["a"] * 1025]},
+        {"kind": "sample", "arguments": [[[1.0], [2.0, 3.0]]]},
+        {"kind": "sample", "arguments": [{}]},
+        {"kind": "share", "arguments": ["1", None, 0.5, 0.05, -0.1]},
+        {"kind": "share", "arguments": [0.5, None, 0.5, 0.05, None]},
+        {"kind": "constant", "arguments": []},
+        {"kind": ["constant"], "arguments": [1.0]},
+        {"kind": "eval", "arguments": ["1"]},
+        None,
+        [],
+        "constant",
+    ],
+    ids=str,
+)
+def test_targets_that_are_none_are_refused(saved: Any) -> None:
+    with pytest.raises(InvalidInput):
+        targets.from_dict(saved)
+
+
+# --- files that are not what they seem ------------------------------------------------------------
+
+
+def header(shape: tuple[int, ...], dtype: str = "<f8") -> bytes:
+    stream = io.BytesIO()
+    content = {"descr": dtype, "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(stream, content)
+    return stream.getvalue()
+
+
+def test_sizes_are_read_before_anything_is_unpacked(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unpacked(*arguments: object, **options: object) -> None:
+        raise AssertionError("something was unpacked")
+
+    with zipfile.ZipFile(run / "arrays.npz", "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("factual.npy", header((9 * 10**6,)) + bytes(72 * 10**6))
+    monkeypatch.setattr(np, "load", unpacked)
+    with pytest.raises(SavedRunError, match="far more than their file"):
+        ew.load(run)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (header((10**13,)), "128 bytes for shape"),
+        (header((-1,)), "cannot be read"),
+        (header((1,), "|O") + bytes(8), "not numbers"),
+        (header((1,), "|S8") + bytes(8), "not numbers"),
+        (b"\x93NUMPY\x02\x00" + bytes(200), "another version"),
+        (b"nothing", "cannot be read"),
+    ],
+    ids=["huge", "negative", "objects", "text", "version", "no array"],
+)
+def test_headers_are_checked(content: bytes, message: str, run: Path) -> None:
+    with zipfile.ZipFile(run / "arrays.npz", "w") as file:
+        file.writestr("factual.npy", content)
+    with pytest.raises(SavedRunError, match=message):
+        ew.load(run)
+
+
+def test_runs_that_compress_very_well_come_back(tmp_path: Path) -> None:
+    arrays = {"factual": np.zeros((3000, 3000))}
+    saving.write_arrays(tmp_path / "arrays.npz", arrays)
+    assert saving.read_arrays(tmp_path / "arrays.npz")["factual"].shape == (3000, 3000)
+
+
+@pytest.mark.parametrize("name", ["explanation.json", "arrays.npz"])
+def test_a_pipe_is_not_waited_for(name: str, run: Path) -> None:
+    (run / name).unlink()
+    os.mkfifo(run / name)
+    with pytest.raises(SavedRunError, match="not a regular file"):
+        ew.load(run)
+
+
+@pytest.mark.parametrize("text", ["[" * 200_000, '{"a":' * 50_000, "1" * 5000, "\x00", "", "{"])
+def test_json_that_is_none_is_refused(text: str, run: Path) -> None:
+    (run / "explanation.json").write_text(text)
+    with pytest.raises(SavedRunError, match=r"explanation\.json"):
+        ew.load(run)
+
+
+# --- fields ---------------------------------------------------------------------------------------
+
+WRONG: list[Any] = [None, "text", -1, 1.5, [], {}, [None], {"a": None}, [[[]]], "[" * 5000, 1e400]
+FIELDS = [
+    *("encoder", "outputs", "index", "target", "bounds", "unit", "seed"),
+    *("settings", "motion", "status", "certificate", "history", "rules"),
+]
+
+
+@pytest.mark.parametrize("name", FIELDS)
+def test_every_field_is_checked(name: str, run: Path) -> None:
+    kept_text = (run / "explanation.json").read_bytes()
+    original, loaded = json.loads(kept_text)[name], []
+    # Bounds and motions have defaults for all of their fields; nothing is in an empty list.
+    good = [
+        original,
+        {"unit": 1.5, "bounds": {}, "motion": {}, "rules": {}, "history": {}}.get(name),
+    ]
+    for value in WRONG:
+        rewrite(run, lambda record, value=value: record.update({name: value}))
+        try:
+            ew.load(run)
+        except SavedRunError as error:
+            where = [repr(name), "arrays.npz"]
+            loaded += [] if any(word in str(error) for word in where) else [(value, str(error))]
+        else:
+            loaded += [] if value in good or name in ("rules", "history") else [(value, "loaded")]
+    assert not loaded
+    (run / "explanation.json").write_bytes(kept_text)
+    rewrite(run, lambda record: record.pop(name))
+    if name != "unit":  # runs saved before it was there
+        with pytest.raises(SavedRunError, match=name):
+            ew.load(run)
+
+
+def leaves(content: Any, way: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The way to every value in nested JSON; of lists, to the first three."""
+    if isinstance(content, dict | list):
+        yield from (
+            found
+            for key, part in (
+                content.items() if isinstance(content, dict) else enumerate(content[:3])
+            )
+            for found in leaves(part, (*way, key))
+        )
+    if way:
+        yield way
+
+
+def replaced(content: Any, way: tuple[Any, ...], value: Any) -> Any:
+    """A deep copy with one value replaced."""
+    content = json.loads(json.dumps(content))
+    place = content
+    for key in way[:-1]:
+        place = place[key]
+    place[way[-1]] = value
+    return content
+
+
+@pytest.mark.parametrize("value", [None, "text", -1, {"a": 1}], ids=repr)
+def test_no_leaf_comes_out_raw(value: Any, run: Path) -> None:
+    """A run that loads can be looked at; a run that does not says so."""
+    record = json.loads((run / "explanation.json").read_text("utf-8"))
+    schema = json.loads(record["encoder"]["schema"])
+    mutants = {way: replaced(record, way, value) for way in leaves(record)}
+    for way in leaves(schema):
+        text = json.dumps(replaced(schema, way, value))
+        mutants["schema", *way] = replaced(record, ("encoder", "schema"), text)
+    raw: list[tuple[Any, str]] = []
+    for way, mutant in mutants.items():
+        rewrite(run, lambda content, mutant=mutant: (content.clear(), content.update(mutant)))
+        try:
+            loaded = ew.load(run)
+            str(loaded.status), repr(loaded), str(loaded.certificate), loaded.changes()
+        except SavedRunError:
+            pass
+        except Exception as error:
+            raw.append((way, repr(error)))
+        (run / "explanation.json").write_text(json.dumps(record), "utf-8")
+    assert not raw
+
+
+ARRAYS = {
+    "codes beyond a table": lambda a: {"factual": np.where(np.arange(4) == 2, 99.0, a["factual"])},
+    "codes between levels": lambda a: {"counterfactual": a["counterfactual"] + 0.5},
+    "missing whole numbers": lambda a: {"factual": np.full_like(a["factual"], np.nan)},
+    "infinite cells": lambda a: {"factual": np.full_like(a["factual"], np.inf)},
+    "outputs that are not finite": lambda a: {"outputs": np.full_like(a["outputs"], np.nan)},
+    "rows that are fewer": lambda a: {"factual": a["factual"][1:]},
+    "one axis": lambda a: {"factual_outputs": a["factual_outputs"][:, 0]},
+    "whole numbers": lambda a: {"outputs": a["outputs"].astype(int)},
+    "sizes that do not fit": lambda a: {"directions_sizes": a["directions_sizes"] + 1},
+    "negative sizes": lambda a: {"directions_sizes": -a["directions_sizes"]},
+    "directions of another space": lambda a: {"directions": a["directions"][:, :-1]},
+    "an unknown source": lambda a: {"edit_sources": a["edit_sources"] + 17},
+    "knots without displacements": lambda a: {"anchor_knots": a["anchor_knots"][:, :-1]},
+    "eta out of range": lambda a: {"etas": a["etas"] + 2},
+    "fewer sparsities": lambda a: {"sparsities": a["sparsities"][:-1]},
+}
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+def test_arrays_that_do_not_fit_are_refused(name: str, run: Path) -> None:
+    with np.load(run / "arrays.npz") as stored:
+        arrays = dict(stored)
+    rearrange(run, **ARRAYS[name](arrays))
+    with pytest.raises(SavedRunError, match=r"damaged in arrays\.npz"):
+        ew.load(run)
+
+
+def test_rules_stay_lost_when_a_loaded_run_is_saved_again(tmp_path: Path) -> None:
+    schema = ew.Schema.infer(ROWS).rule(lambda frame: frame["a"] > -9, "a above -9")
+    answer = ew.explain(
+        score, ROWS, schema=schema, target=ew.targets.at_most(0.45), settings=ew.Settings(draws=39)
+    )
+    first = ew.load(answer.save(tmp_path / "first"))
+    again = ew.load(first.save(tmp_path / "again"), model=score)
+    with pytest.raises(SavedRunError, match="rules: expected the schema's rules"):
+        again.apply(ROWS)
