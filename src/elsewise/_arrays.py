@@ -369,3 +369,41 @@ def inverse_permutation(order: Array) -> Array:
     xp = namespace(order)
     places = xp.arange(order.shape[-1], dtype=order.dtype, device=compat.device(order))
     return unsort(xp.broadcast_to(places, order.shape), order)
+
+
+def in_row_order(function: Callable[[Any], Any], make: Callable[[], Any]) -> tuple[Any, bool]:
+    """Call a function of rows, and put the pandas Series it returns in the order of the rows.
+
+    Labels that are the frame's in another order may be those of an id column by accident. Then the
+    function is asked again about the same rows under other labels: only if these come back, too,
+    does the index speak of the rows.
+
+    Returns
+    -------
+    tuple of the answer and bool
+        Whether the answer has an index of its own, so that it is in the order it came in.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"a": [3, 1, 2]})
+    >>> in_row_order(lambda frame: frame["a"].sort_values(), frame.copy)[0].tolist()
+    [3, 1, 2]
+    """
+    frame = make()
+    rows = frame.index
+    answer = function(frame)
+    if not hasattr(answer, "reindex") or answer.index.equals(rows):
+        return answer, False
+    if not _same_labels(answer.index, rows):
+        return answer, True
+    frame = make().set_axis(rows + len(rows))
+    rows = frame.index
+    again = function(frame)
+    if isinstance(again, type(answer)) and _same_labels(again.index, rows):
+        return again.reindex(rows), False
+    return answer, True
+
+
+def _same_labels(index: Any, rows: Any) -> bool:
+    return len(index) == len(rows) and index.is_unique and bool(index.isin(rows).all())

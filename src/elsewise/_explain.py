@@ -16,6 +16,7 @@ from elsewise.certificate import certify as certify_rows
 from elsewise.explanation import Explanation, Status
 from elsewise.features import Encoder, Schema
 from elsewise.maps import Map, apply_map
+from elsewise.models import changed_rows, unusable
 from elsewise.moves import Rows
 from elsewise.request import (
     CERTIFIED_ROWS,
@@ -124,6 +125,7 @@ def explain_request(
             answer = _held_out(problem, encoder, settings, watch)
         else:
             answer = _on_all(problem, encoder, settings, watch, kind)
+        _check_again(problem, answer.rows)
     notices = (*_notices(problem, encoder), *_sampling(problem, settings, kind))
     return Explanation(
         problem=problem,
@@ -138,6 +140,19 @@ def explain_request(
         iterations=tuple(answer.records),
         settings=settings,
     )
+
+
+def _check_again(problem: Problem, rows: Rows) -> None:
+    """Refuse a model that answers differently when it is asked about the returned rows again."""
+    outputs = to_numpy(rows.outputs)
+    differ = changed_rows(to_numpy(problem.outputs.values(rows.codes)), outputs)
+    if differ.any():
+        raise unusable(
+            problem.outputs.description,
+            "the same outputs for a row whenever it is asked about",
+            f"others for {differ.sum()} of {differ.size} returned rows when asked again",
+            "give the model a fixed seed, or explain the mean of several answers",
+        )
 
 
 def _notices(problem: Problem, encoder: Encoder) -> tuple[str, ...]:

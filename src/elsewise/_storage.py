@@ -148,9 +148,9 @@ def read_json(path: Path) -> Any:
 
 def write_arrays(path: Path, arrays: dict[str, np.ndarray]) -> None:
     """Write arrays as npz without pickle, compressed unless that makes `read_arrays` suspicious."""
-    np.savez_compressed(path, allow_pickle=False, **arrays)
+    np.savez_compressed(path, **arrays)  # NumPy before 2.2 would store allow_pickle= as an array
     if sum(array.nbytes + 1000 for array in arrays.values()) > _most(path):
-        np.savez(path, allow_pickle=False, **arrays)
+        np.savez(path, **arrays)
 
 
 def read_arrays(path: Path) -> dict[str, np.ndarray]:

@@ -14,7 +14,7 @@ from elsewise._arrays import to_numpy
 from elsewise._resources import using
 from elsewise.certificate import Certificate
 from elsewise.errors import InvalidInput, NotFeasible
-from elsewise.features import Encoder
+from elsewise.features import Encoder, outside_notices
 from elsewise.maps import Map, apply_map
 from elsewise.models import bind
 from elsewise.moves import Rows
@@ -125,7 +125,8 @@ class Explanation:
     def apply(self, rows: pd.DataFrame) -> pd.DataFrame:
         """Map rows, seen or new, to their counterfactuals by replaying the recorded steps.
 
-        What happens to a row depends on that row alone, never on the rows it comes with.
+        What happens to a row depends on that row alone, never on the rows it comes with. Columns
+        in which rows lie outside what the fit saw are named in ``frame.attrs["notices"]``.
         """
         if not isinstance(rows, pd.DataFrame):
             raise InvalidInput(
@@ -161,7 +162,10 @@ class Explanation:
         codes = outputs.place(plain)
         with using(self.settings.resources):
             moved = apply_map(problem, self.map, codes)
-        return encoder.decode(moved.codes, index=rows.index)
+        frame = encoder.decode(moved.codes, index=rows.index)
+        if notices := outside_notices(encoder.schema, plain):
+            frame.attrs["notices"] = notices
+        return frame
 
     def changes(self) -> pd.DataFrame:
         """What changed, feature by feature; see `elsewise.analysis.changes`."""

@@ -44,7 +44,7 @@ def codes_of(schema, frame):
 
 def test_public_names():
     names = {"Embedding", "Encoder", "Feature", "Kind", "Legal", "Rule", "Schema"}
-    names |= {"largest_squared_move", "pack_index", "rows_outside", "unpack_index"}
+    names |= {"largest_squared_move", "outside_notices", "pack_index", "rows_outside", "unpack_index"}
     assert set(features.__all__) == names
 
 

@@ -251,7 +251,10 @@ def apply(
     """Move new rows as the saved run moved its own."""
     table = _without(read_table(rows), drop)
     explanation = load(run, model=_loaded(model, output, quiet))
-    place = write_table(explanation.apply(table), out)
+    moved = explanation.apply(table)
+    for notice in moved.attrs.get("notices", ()):
+        _say(f"Notice: {notice}", quiet)
+    place = write_table(moved, out)
     _say(f"{len(table):,} rows written: {place}", quiet)
 
 

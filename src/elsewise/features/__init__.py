@@ -12,7 +12,7 @@ from elsewise.features._json import pack_index, unpack_index
 from elsewise.features._moves import largest_squared_move
 from elsewise.features.embedding import Embedding
 from elsewise.features.encoder import Encoder
-from elsewise.features.legal import Legal, rows_outside
+from elsewise.features.legal import Legal, outside_notices, rows_outside
 from elsewise.features.schema import Schema
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "attributes",
     "changed_cells",
     "largest_squared_move",
+    "outside_notices",
     "pack_index",
     "rows_outside",
     "unpack_index",

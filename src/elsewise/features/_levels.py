@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 import pandas as pd
+from pandas.api import types
 
 from elsewise.errors import InvalidInput
 from elsewise.features import _json
@@ -94,8 +95,19 @@ class Table:
         return pd.Series(padded[places], dtype=padded.dtype, copy=False)
 
     def extend(self, column: pd.Series[Any]) -> Table:
-        """Return the table with the unknown values of ``column`` added at its end."""
+        """Return the table with the unknown values of ``column`` added at its end.
+
+        Values of another type are refused: the model would see them, silently.
+        """
         known = pd.Series(self.values, dtype=self.values.dtype)
+        new = column.dropna()
+        if len(known) and len(new) and not _types(new) <= _types(known):
+            raise InvalidInput(
+                f"column {column.name!r}",
+                expected=f"{known.dtype} cells such as {known.iloc[0]!r}, as in the fit",
+                received=f"{new.dtype} cells such as {new.iloc[0]!r}",
+                fix="read the file with the same dtypes, or frame[name].astype(...)",
+            )
         return replace(self, values=Table.of_values(pd.concat([known, column])).values)
 
     def to_dict(self) -> dict[str, Any]:
@@ -158,3 +170,15 @@ def _first_missing(column: pd.Series[Any]) -> Any:
     """Return the first missing cell as it is written, NaN where there is none."""
     missing = column[column.isna()]
     return missing.iloc[0] if len(missing) else np.nan
+
+
+def _types(column: pd.Series[Any]) -> set[Any]:
+    """What kinds of cells there are, as a model would tell them apart."""
+    dtype: Any = column.dtype
+    if isinstance(dtype, pd.CategoricalDtype):
+        return _types(pd.Series(dtype.categories))
+    if types.is_object_dtype(dtype):
+        return set(map(type, column))
+    if types.is_string_dtype(dtype):
+        return {str}
+    return {str(dtype) if getattr(dtype, "tz", None) else dtype.kind}

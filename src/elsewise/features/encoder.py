@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from pandas.api import types
 
-from elsewise._arrays import Array, to_numpy
+from elsewise._arrays import Array, in_row_order, to_numpy
 from elsewise._resources import parallel
 from elsewise.errors import InvalidInput
 from elsewise.features import _json
@@ -184,7 +184,7 @@ class Encoder:
         holds = np.ones(len(codes), dtype=bool)
         for rule in self.schema.rules:
             # Each rule has its own frame: one that writes to it cannot disturb the next.
-            holds &= _verdict(rule.name, rule.function, self.decode(codes))
+            holds &= _verdict(rule.name, rule.function, lambda: self.decode(codes), len(codes))
         return holds
 
     def extend(self, frame: pd.DataFrame) -> Encoder:
@@ -409,22 +409,29 @@ def _check_groups(features: tuple[Feature, ...], codes: np.ndarray) -> None:
             )
 
 
-def _verdict(name: str, function: Any, frame: pd.DataFrame) -> np.ndarray:
+def _verdict(name: str, function: Any, make: Callable[[], pd.DataFrame], rows: int) -> np.ndarray:
     """Return, bool (n,), what a rule says of each row; an unknown (missing) answer is a no."""
     try:
-        answer = function(frame)
-    except Exception as error:
+        answer, own_index = in_row_order(function, make)
+    except (Exception, SystemExit) as error:
         raise InvalidInput(
             f"rule {name!r}",
             expected="a function of the frame",
             received=f"{type(error).__name__}: {error}",
             fix="call the rule on a frame of yours to see where it fails",
         ) from error
-    verdict = pd.Series(answer) if np.ndim(answer) == 1 else pd.Series(dtype=bool)
-    if len(verdict) != len(frame) or not types.is_bool_dtype(verdict.dtype):
+    if own_index:
         raise InvalidInput(
             f"rule {name!r}",
-            expected=f"{len(frame)} booleans, one per row",
+            expected="a Series with the frame's index, in any order",
+            received="one with an index of its own",
+            fix="return an array, or keep the frame's index",
+        )
+    verdict = pd.Series(answer) if np.ndim(answer) == 1 else pd.Series(dtype=bool)
+    if len(verdict) != rows or not types.is_bool_dtype(verdict.dtype):
+        raise InvalidInput(
+            f"rule {name!r}",
+            expected=f"{rows} booleans, one per row",
             received=f"{np.shape(answer)} of {getattr(answer, 'dtype', type(answer).__name__)}",
             fix="return a comparison of columns, such as frame['a'] <= frame['b']",
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,7 +12,10 @@ from elsewise._arrays import Array, asarray_like, clamped, device_of, namespace,
 from elsewise.errors import InvalidInput
 from elsewise.features._feature import Feature, Kind
 
-__all__ = ["Legal", "rows_outside"]
+if TYPE_CHECKING:
+    from elsewise.features.schema import Schema
+
+__all__ = ["Legal", "outside_notices", "rows_outside"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -253,6 +257,29 @@ def rows_outside(features: Sequence[Feature], codes: Array) -> Array:
             # A missing cell is nowhere, so it is not outside either.
             outside = outside | (column < low) | (column > high)
     return outside
+
+
+def outside_notices(schema: Schema, codes: np.ndarray) -> tuple[str, ...]:
+    """Say, column by column, how many of the rows ``codes`` (n, p) lie outside what was seen.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from elsewise.features import Schema
+    >>> outside_notices(Schema.infer(pd.DataFrame({"age": [20.5, 30.5]})), np.array([[25.0], [99.0]]))
+    ('age: 1 of 2 rows outside the fitted range 20.5 to 30.5',)
+    """
+    numbers = [(j, f) for j, f in enumerate(schema.features) if f.numeric]
+    outside = [
+        (f, int(((codes[:, j] < f.observed[0]) | (codes[:, j] > f.observed[1])).sum()))
+        for j, f in numbers
+    ]
+    return tuple(
+        f"{f.name}: {count:,} of {len(codes):,} rows outside the fitted range "
+        f"{f.observed[0]:g} to {f.observed[1]:g}"
+        for f, count in outside
+        if count
+    )
 
 
 def _checked(features: Sequence[Feature], codes: Array) -> Array:

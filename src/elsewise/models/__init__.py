@@ -14,13 +14,29 @@ import numpy as np
 from elsewise.errors import InvalidInput
 from elsewise.models._estimators import EstimatorModel, bind_estimator, estimator, is_estimator
 from elsewise.models._functions import FunctionModel, bind_function, function
-from elsewise.models._outputs import PROBES, Outputs, probe_rows, same_outputs
+from elsewise.models._outputs import (
+    PROBES,
+    Outputs,
+    changed_rows,
+    probe_rows,
+    same_outputs,
+    unusable,
+)
 from elsewise.models._torch import TorchModel, bind_torch, is_torch_module, torch_model
 
 if TYPE_CHECKING:
     from elsewise.features import Encoder
 
-__all__ = ["Outputs", "bind", "estimator", "function", "same_outputs", "torch_model"]
+__all__ = [
+    "Outputs",
+    "bind",
+    "changed_rows",
+    "estimator",
+    "function",
+    "same_outputs",
+    "torch_model",
+    "unusable",
+]
 
 
 def bind(

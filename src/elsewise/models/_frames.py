@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from elsewise.models._outputs import PROBES, Outputs, model_raised, same_outputs, scores, unusable
+from elsewise._arrays import in_row_order
+from elsewise.models._outputs import (
+    PROBES,
+    Outputs,
+    changed_rows,
+    model_raised,
+    same_outputs,
+    scores,
+    unusable,
+)
 
 if TYPE_CHECKING:
     from elsewise.features import Encoder
@@ -72,10 +81,10 @@ class FrameModel:
         return outputs
 
     def _predict(self, codes: np.ndarray) -> np.ndarray:
-        frame = self.encoder.decode(codes.copy())  # the model may write to its frame
         try:
-            raw = self.score(frame)
-        except Exception as error:
+            # The model may write to its frame: each has its own codes.
+            raw, _ = in_row_order(self.score, lambda: self.encoder.decode(codes.copy()))
+        except (Exception, SystemExit) as error:  # a model must not end its caller
             raise model_raised(self.name, error) from error
         return scores(raw, len(codes), self.name, self.width)
 
@@ -86,8 +95,7 @@ class FrameModel:
         """
         some = slice(1, None, 2)
         again, first = self(codes[some][::-1])[::-1], outputs[some]
-        slack = 1e-3 * np.abs(first) + 1e-4 * np.abs(outputs).max(initial=0.0)
-        differ = (np.abs(again - first) > slack).any(axis=1)
+        differ = changed_rows(again, first)
         if differ.sum() > 0.5 * differ.size:
             raise unusable(
                 self.name,

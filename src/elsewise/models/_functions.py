@@ -131,7 +131,7 @@ def _own_slopes(gradient: Score, model: FrameModel, codes: np.ndarray, outputs: 
     frame = model.encoder.decode(codes.copy())
     try:
         raw = gradient(frame)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise model_raised(name, error) from error
     n, numeric = len(codes), [j for j, f in enumerate(features) if f.kind in ("number", "integer")]
     slopes = np.zeros((n, outputs, len(features)))

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
-import pandas as pd
 
 from elsewise._arrays import Array, to_numpy
 from elsewise.errors import InvalidInput, ModelError
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Outputs",
+    "changed_rows",
     "check_shape",
     "model_raised",
     "movable_columns",
@@ -96,6 +96,19 @@ def same_outputs(now: np.ndarray, then: np.ndarray, *, rtol: float, atol: float)
     return bool(np.allclose(now, then, rtol=rtol, atol=atol * largest))
 
 
+def changed_rows(now: np.ndarray, then: np.ndarray) -> np.ndarray:
+    """Tell, bool (n,), which rows have other outputs (n, K) than before, beyond any rounding.
+
+    Examples
+    --------
+    >>> changed_rows(np.array([[1.0], [2.0]]), np.array([[1.00001], [2.1]]))
+    array([False,  True])
+    """
+    slack = 1e-3 * np.abs(then) + 1e-4 * np.abs(then).max(initial=0.0)
+    changed: np.ndarray = (np.abs(now - then) > slack).any(axis=1)
+    return changed
+
+
 def scores(raw: object, rows: int, name: str, columns: int | None = None) -> np.ndarray:
     """Return what a model gave back as float64 (rows, K), or say why it cannot be used.
 
@@ -116,8 +129,8 @@ def scores(raw: object, rows: int, name: str, columns: int | None = None) -> np.
     array([[1.],
            [0.]])
     """
-    if isinstance(raw, pd.Series | pd.DataFrame):
-        raw = _in_row_order(raw)
+    if np.ma.is_masked(raw):
+        raise unusable(name, "a number for every row", "an array of which some are masked")
     try:
         array = to_numpy(raw)
         if array.dtype.kind not in "biuf":
@@ -145,28 +158,18 @@ def check_shape(shape: Sequence[int], rows: int, name: str, columns: int | None)
         raise unusable(name, f"{columns} output column(s), as before", f"{shape[1]}")
 
 
-def unusable(name: str, expected: str, received: str) -> ModelError:
+def unusable(name: str, expected: str, received: str, fix: str = "") -> ModelError:
     """Build the error for outputs that cannot be used."""
-    return ModelError(
-        f"model: expected {expected} from {name}, received {received}. "
-        "Fix: wrap the model in a function frame -> scores that returns them."
-    )
+    fix = fix or "wrap the model in a function frame -> scores that returns them"
+    return ModelError(f"model: expected {expected} from {name}, received {received}. Fix: {fix}.")
 
 
-def model_raised(name: str, error: Exception) -> ModelError:
+def model_raised(name: str, error: BaseException) -> ModelError:
     """Build the error for a model that raised; raise it ``from error``."""
     return ModelError(
         f"model: expected scores from {name}, received {type(error).__name__}: {error}. "
         "Fix: check that the model accepts the explained frame."
     )
-
-
-def _in_row_order(raw: pd.Series | pd.DataFrame) -> np.ndarray:
-    """Return the values in the order of the rows 0..n-1 where the model has permuted them."""
-    rows = pd.RangeIndex(len(raw))
-    if not raw.index.equals(rows) and raw.index.is_unique and raw.index.isin(rows).all():
-        raw = raw.reindex(rows)
-    return np.asarray(raw.to_numpy())
 
 
 def _describe(raw: object) -> str:
