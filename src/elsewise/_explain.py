@@ -159,7 +159,8 @@ def _notices(problem: Problem, encoder: Encoder) -> tuple[str, ...]:
     """What inference decided, and how many rows stay because they are not legal themselves."""
     broken = int(to_numpy(broken_rows(problem, problem.factual)).sum())
     stay = f"{broken} rows break a rule or a range and stay as they are"
-    return (*encoder.schema.notices, *([stay] if broken else []))
+    slow = getattr(problem.precise, "notice", "")
+    return (*encoder.schema.notices, *([stay] if broken else []), *([slow] if slow else []))
 
 
 def _sampling(problem: Problem, settings: Settings, kind: Kind) -> tuple[str, ...]:

@@ -131,7 +131,7 @@ class Table:
 
     @property
     def holds_missing(self) -> bool:
-        """Whether the dtype has room for missing cells."""
+        """Whether a cell of the column can be missing."""
         return not isinstance(self.values, np.ndarray) or self.values.dtype.kind in "Ofc"
 
     def _refuse(self, column: pd.Series[Any], value: Any) -> NoReturn:

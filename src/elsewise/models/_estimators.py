@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +11,9 @@ import pandas as pd
 
 from elsewise.errors import InvalidInput
 from elsewise.models._boosters import adapt_booster
+from elsewise.models._compiled import FORESTS, Pipe, compile_pipeline
 from elsewise.models._differences import Differences
-from elsewise.models._faces import ScoringAdapter, read_columns, reader
+from elsewise.models._faces import ScoringAdapter, one_column_per_class, read_columns, reader
 from elsewise.models._frames import FrameModel, FrameOutputs, Slopes
 from elsewise.models._linear import (
     MARGINS,
@@ -23,7 +24,7 @@ from elsewise.models._linear import (
     linear_form,
     steps,
 )
-from elsewise.models._outputs import movable_columns, reject_output, select_by_position
+from elsewise.models._outputs import Outputs, movable_columns, reject_output, select_by_position
 from elsewise.models._statsmodels import results_face
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ def bind_estimator(
     fitted = model.estimator
     own = [feature.name for feature in encoder.schema.features]
     face = adapt_booster(fitted, own) or results_face(fitted, own)
-    linear = None
+    linear, method = None, None
     if face is None:
         method = next(m for m in METHODS if callable(getattr(fitted, m, None)))
         face = _estimator_face(fitted, method, own)
@@ -132,7 +133,35 @@ def bind_estimator(
         probability=face.probability,
         description=face.name + what,
     )
-    return outputs if linear is None else replace(outputs, twin=_twin(face, linear, outputs))
+    twin = None if linear is None else _twin(face, linear, outputs)
+    if twin is not None or method is None:
+        return replace(outputs, twin=twin)
+    return replace(outputs, compile=_compiler(face, fitted, method))
+
+
+def _compiler(
+    face: ScoringAdapter, fitted: Any, method: str
+) -> Callable[[FrameOutputs, np.ndarray], Outputs] | None:
+    """Return how a pipeline is compiled; None where nothing stands before the estimator."""
+    *before, final = steps(_unwrap(fitted))
+    read = face.read
+    if read is None or not (before or type(final).__name__ in FORESTS):
+        return None
+
+    def compiled(outputs: FrameOutputs, codes: np.ndarray) -> Outputs:
+        own = [feature.name for feature in outputs.model.encoder.schema.features]
+        pipe = Pipe(
+            before=tuple(before),
+            final=final,
+            method=method,
+            classes=len(face.classes),
+            places=tuple(own.index(name) for name in face.columns),
+            read=read,
+            smooth=face.smooth,
+        )
+        return compile_pipeline(pipe, outputs, codes)
+
+    return compiled
 
 
 def _twin(face: ScoringAdapter, linear: LinearForm, outputs: FrameOutputs) -> LinearOutputs | None:
@@ -167,16 +196,14 @@ def _estimator_face(fitted: Any, method: str, own: list[Hashable]) -> ScoringAda
     classes = [] if method == "predict" else _classes(fitted)
 
     def score(frame: pd.DataFrame) -> object:
-        outputs = predict(read(frame))
-        if method == "decision_function" and np.ndim(outputs) == 1 and classes:
-            return np.column_stack([-outputs, outputs])  # one column per class
-        return outputs
+        return one_column_per_class(predict(read(frame)), method, len(classes))
 
     final = final_step(_unwrap(fitted))
     return ScoringAdapter(
         name=f"{_name(fitted)}.{method}",
         score=score,
         columns=columns,
+        read=read,
         classes=classes,
         probability=method == "predict_proba",
         smooth=type(final).__name__ in SMOOTH and type(final).__module__.startswith("sklearn."),

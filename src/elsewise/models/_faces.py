@@ -12,7 +12,7 @@ import pandas as pd
 
 from elsewise.errors import InvalidInput
 
-__all__ = ["ScoringAdapter", "read_columns", "reader", "two_classes"]
+__all__ = ["ScoringAdapter", "one_column_per_class", "read_columns", "reader", "two_classes"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +31,8 @@ class ScoringAdapter:
     """Whether every output is a probability."""
     smooth: bool = False
     """Whether the outputs vary smoothly with the inputs."""
+    read: Callable[[pd.DataFrame], Any] | None = None
+    """Frame to what an estimator with the scikit-learn face is called with."""
 
 
 def read_columns(
@@ -101,3 +103,16 @@ def two_classes(second: Any) -> np.ndarray:
     """
     second = np.asarray(second, dtype=np.float64)
     return np.column_stack([1.0 - second, second])
+
+
+def one_column_per_class(outputs: Any, method: str, classes: int) -> Any:
+    """Return a decision function of two classes as minus and plus itself, other outputs unchanged.
+
+    Examples
+    --------
+    >>> one_column_per_class(np.array([0.5]), "decision_function", 2)
+    array([[-0.5,  0.5]])
+    """
+    if method == "decision_function" and np.ndim(outputs) == 1 and classes:
+        return np.column_stack([-outputs, outputs])
+    return outputs

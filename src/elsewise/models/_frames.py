@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,11 +19,14 @@ from elsewise.models._outputs import (
     scores,
     unusable,
 )
+from elsewise.models._preprocessing import Unreadable
 
 if TYPE_CHECKING:
     from elsewise.features import Encoder
 
 __all__ = ["FrameModel", "FrameOutputs", "distinct_rows"]
+
+SLOW = "the pipeline is asked as it is, frame by frame, which takes longer"
 
 Slopes = Callable[[np.ndarray, np.ndarray], np.ndarray]
 """Codes (n, p) and all outputs (n, W) to d output / d codes (n, W, p)."""
@@ -120,6 +123,10 @@ class FrameOutputs:
     """Readable name of the chosen outputs."""
     twin: Outputs | None = None
     """The same outputs as plain arithmetic on codes, for the search; None where there is none."""
+    compile: Callable[[FrameOutputs, np.ndarray], Outputs] | None = None
+    """Makes the same outputs from tables of a pipeline's preprocessing; None: there is none."""
+    notice: str = ""
+    """Why a pipeline is asked as it is."""
 
     @property
     def columns(self) -> int:
@@ -136,7 +143,15 @@ class FrameOutputs:
         return codes
 
     def precise(self, probe: np.ndarray) -> Outputs:
-        """Return the twin if it says what the model says, else the model itself."""
+        """Return the twin or the compiled pipeline if it says what the model says, else the model.
+
+        A pipeline that cannot be compiled comes back with a notice that says why.
+        """
+        if self.compile is not None:
+            try:
+                return self.compile(self, probe)
+            except Unreadable as reason:
+                return replace(self, compile=None, notice=f"{SLOW} ({reason})")
         few = probe[:PROBES]
         if self.twin is None or not np.isfinite(few).all():
             return self

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import expit, softmax
 
-__all__ = ["LinearForm", "LinearOutputs", "final_step", "linear_form", "steps"]
+__all__ = ["LINKS", "LinearForm", "LinearOutputs", "final_step", "linear_form", "steps"]
 
 REGRESSORS = frozenset(
     {

@@ -68,7 +68,10 @@ def pose(request: Request, bounds: Bounds) -> tuple[Problem, Encoder]:
     codes = encoder.encode(rows)
     _check_rules(schema, rows, codes)
     outputs = bind(request.model, encoder, probe=codes)
-    placed, precise = outputs.place(codes), outputs.precise(codes)
+    placed, given = outputs.place(codes), encoder.encode(donors)
+    precise = outputs.precise(np.concatenate([codes, given]))
+    if getattr(precise, "notice", ""):
+        outputs = precise  # asked as it is: one and the same
     precise_outputs = precise.values(placed)
     target = resolve(target, precise_outputs)
     if target.columns not in (None, outputs.columns):
@@ -78,7 +81,7 @@ def pose(request: Request, bounds: Bounds) -> tuple[Problem, Encoder]:
             received=f"{target.name}, which has {target.columns}",
             fix="choose one output of the model, or give the target one value per column",
         )
-    known = outputs.place(encoder.encode(donors))
+    known = outputs.place(given)
     problem = Problem(
         factual=placed,
         factual_outputs=precise_outputs if precise is outputs else outputs.values(placed),

@@ -1,0 +1,270 @@
+"""Pipelines at the speed of arrays: preprocessing from tables, the final estimator asked directly.
+
+A compiled pipeline serves the search. What is returned and certified is always asked of the
+pipeline itself; the two are compared before the first is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from scipy import sparse
+
+from elsewise._resources import parallel
+from elsewise.models._differences import Differences
+from elsewise.models._faces import one_column_per_class
+from elsewise.models._frames import distinct_rows
+from elsewise.models._linear import LINKS, LinearForm, linear_form
+from elsewise.models._outputs import movable_columns, same_outputs, scores
+from elsewise.models._preprocessing import Column, Reader, Unreadable
+from elsewise.models._tables import Tables, build_tables, called
+
+if TYPE_CHECKING:
+    from elsewise.models._frames import FrameOutputs
+
+__all__ = ["CompiledOutputs", "Pipe", "compile_pipeline"]
+
+CHECKED_ROWS = 1 << 14
+"""At most this many rows are compared with the pipeline's own answer."""
+ROUNDING = 1e-12
+"""How far the compiled outputs may be from the pipeline's, relative to the largest."""
+FORESTS = frozenset(
+    {
+        "ExtraTreesClassifier",
+        "ExtraTreesRegressor",
+        "RandomForestClassifier",
+        "RandomForestRegressor",
+    }
+)
+FOREST_ROWS = 1 << 12
+"""Rows that one thread takes through a forest."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pipe:
+    """A fitted pipeline, taken apart."""
+
+    before: tuple[Any, ...]
+    """Fitted transformers."""
+    final: Any
+    """The estimator behind them."""
+    method: str
+    """Which of its methods makes the outputs."""
+    classes: int
+    """Number of classes; 0 for a regressor."""
+    places: tuple[int, ...]
+    """Features it reads, in its order."""
+    read: Callable[[pd.DataFrame], Any]
+    """Frame to what the pipeline is called with."""
+    smooth: bool
+    """Whether its outputs vary smoothly with its numbers."""
+
+    def prepare(self, frame: pd.DataFrame) -> Any:
+        """Return what the final estimator is given for a frame."""
+        matrix = self.read(frame)
+        for step in self.before:
+            matrix = step.transform(matrix)
+        return matrix
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompiledOutputs:
+    """The outputs of a pipeline from tables of its preprocessing; see `Outputs`."""
+
+    pipeline: FrameOutputs
+    """The same outputs, asked of the pipeline itself: also where a value has no table entry."""
+    tables: Tables
+    ask: Callable[[np.ndarray], np.ndarray]
+    """What the tables give to all outputs (n, W), or to the only one that is wanted."""
+    linear: LinearForm | None
+    """d output / d codes of a linear model, (W, p) weights; None where they are not known."""
+    keep: tuple[int, ...]
+    """Positions of the chosen outputs among those of ``ask``."""
+    differences: Differences | None
+    """Slopes of other smooth models."""
+    repeats: bool
+    """Whether asking costs more than finding repeated rows."""
+
+    @property
+    def columns(self) -> int:
+        """Number of chosen outputs, K."""
+        return len(self.keep)
+
+    @property
+    def smooth(self) -> bool:
+        """Whether `values_and_gradient` is available."""
+        return self.linear is not None or self.differences is not None
+
+    @property
+    def probability(self) -> bool:
+        """Whether the chosen outputs are probabilities."""
+        return self.pipeline.probability
+
+    @property
+    def description(self) -> str:
+        """Readable name of the chosen outputs."""
+        return self.pipeline.description
+
+    def place(self, codes: np.ndarray) -> np.ndarray:
+        """Return the codes as they are."""
+        return codes
+
+    def precise(self, probe: np.ndarray) -> CompiledOutputs:
+        """Return the outputs themselves."""
+        return self
+
+    def values(self, codes: np.ndarray) -> np.ndarray:
+        """Return the outputs (n, K) of codes (n, p)."""
+        return self._all(codes)[:, self.keep]
+
+    def values_and_gradient(self, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return outputs (n, K) and d output / d codes (n, K, p)."""
+        values = self._all(codes)
+        if self.linear is not None:
+            slopes = self.linear.slopes(values)[:, self.keep, :]
+            movable = movable_columns(self.pipeline.model.encoder) & ~np.isnan(codes)
+            return values[:, self.keep], np.where(movable[:, None, :], slopes, 0.0)
+        if self.differences is None:
+            raise NotImplementedError(f"{self.description} has no slope")
+        slopes = self.differences.slopes(self._all, codes)
+        return values[:, self.keep], slopes[:, self.keep]
+
+    def _all(self, codes: np.ndarray) -> np.ndarray:
+        """Return the outputs of distinct rows, each asked about once."""
+        if not len(codes):
+            return np.zeros((0, max(self.keep) + 1))
+        if not self.repeats:
+            return self._distinct(codes)
+        first, which = distinct_rows(codes)
+        return (
+            self._distinct(codes)
+            if len(first) == len(codes)
+            else self._distinct(codes[first])[which]
+        )
+
+    def _distinct(self, codes: np.ndarray) -> np.ndarray:
+        given, known = self.tables.apply(codes)
+        if known.all():
+            return self.ask(given)
+        # A value without an entry is one that the pipeline refuses, or was not seen when bound.
+        asked = self.pipeline.model(codes[~known])
+        outputs = np.empty((len(codes), asked.shape[1]))
+        outputs[~known] = asked
+        outputs = outputs if self.keep == self.pipeline.keep else outputs[:, self.pipeline.keep]
+        if known.any():
+            outputs[known] = self.ask(given[known])
+        return outputs
+
+
+def compile_pipeline(pipe: Pipe, pipeline: FrameOutputs, codes: np.ndarray) -> CompiledOutputs:
+    """Return a pipeline compiled to tables, once it gives the pipeline's own answers.
+
+    Parameters
+    ----------
+    pipe
+        The pipeline, taken apart.
+    pipeline
+        Its outputs as it gives them.
+    codes
+        Codes (n, p) of rows on which the two have to agree.
+
+    Raises
+    ------
+    Unreadable
+        Where it cannot be compiled, or says something else.
+    """
+    try:
+        compiled = _compiled(pipe, pipeline, codes)
+        some = codes[:: -(-len(codes) // CHECKED_ROWS)]
+        now, then = compiled.values(some), pipeline.values(some)
+    except Unreadable:
+        raise
+    except Exception as error:  # third-party transformers may raise anything
+        raise Unreadable(f"{type(error).__name__}: {error}") from error
+    if not same_outputs(now, then, rtol=ROUNDING, atol=ROUNDING):
+        raise Unreadable("read column by column it gives other outputs")
+    return compiled
+
+
+def _compiled(pipe: Pipe, pipeline: FrameOutputs, codes: np.ndarray) -> CompiledOutputs:
+    encoder = pipeline.model.encoder
+    reader = Reader(
+        frozenset(j for j, table in enumerate(encoder.tables) if table is not None),
+        width_of=lambda call: called(call, encoder)(codes[:1]).shape[1],
+    )
+    columns = [Column(place) for place in pipe.places]
+    for step in pipe.before:
+        columns = reader.read(step, columns)
+    if len(set(columns)) == 1 and pipe.before:
+        width = pipe.prepare(encoder.decode(codes[:1])).shape[1]
+        columns = columns * (width if len(columns) == 1 else 1)
+    form, keep = linear_form(pipe.final, pipe.method), pipeline.keep
+    if form is not None and form.link == "softmax" and len(form.weights) == 2 and len(keep) == 1:
+        form, keep = form.one_of_two(keep[0]), (0,)
+    tables = build_tables(
+        columns,
+        reader.calls,
+        encoder,
+        pipe.prepare,
+        codes,
+        weights=None if form is None else form.weights,
+    )
+    if form is not None:
+        slopes = tables.slopes(codes.shape[1])
+        exact = None if slopes is None else replace(form, weights=slopes)
+        offsets, link = form.offsets, LINKS[form.link]
+        ask, smooth = (lambda margins: link(margins + offsets)), exact is None
+    else:
+        exact, smooth = None, pipe.smooth
+        ask = _asked(pipe, tables, pipeline.model.name)
+    return CompiledOutputs(
+        pipeline=pipeline,
+        tables=tables,
+        ask=ask,
+        linear=exact,
+        keep=keep,
+        differences=Differences.of(encoder) if smooth else None,
+        repeats=form is None,
+    )
+
+
+def _asked(pipe: Pipe, tables: Tables, name: str) -> Callable[[np.ndarray], np.ndarray]:
+    """Return how the final estimator is asked about the rows it would be given, (n, width)."""
+    from sklearn import config_context  # only where there is a model of it
+
+    final, frame = pipe.final, tables.frame
+    native = type(final).__module__.startswith("sklearn.")
+    if native and type(final).__name__ in FORESTS and getattr(final, "n_outputs_", 1) == 1:
+        return lambda rows: _forest(final, rows)
+    predict = getattr(final, pipe.method)
+
+    def ask(rows: np.ndarray) -> np.ndarray:
+        given: Any = rows.astype(tables.dtype, copy=False)
+        if frame is not None:
+            given = pd.DataFrame(given, columns=frame.columns).astype(frame.dtypes.to_dict())
+        elif tables.sparse and not native:
+            given = sparse.csr_matrix(given)  # some libraries read what is left out as missing
+        with config_context(assume_finite=True, skip_parameter_validation=True):
+            outputs = predict(given)
+        outputs = one_column_per_class(outputs, pipe.method, pipe.classes)
+        return scores(outputs, len(rows), name)
+
+    return ask
+
+
+def _forest(forest: Any, rows: np.ndarray) -> np.ndarray:
+    """Return the mean over the trees, added one by one as scikit-learn does, without its checks."""
+    single = np.ascontiguousarray(rows, dtype=np.float32)
+
+    def mean(part: np.ndarray) -> np.ndarray:
+        total = np.zeros((len(part), forest.estimators_[0].tree_.value.shape[2]))
+        for tree in forest.estimators_:
+            total += tree.tree_.predict(part).reshape(total.shape)
+        return total / len(forest.estimators_)
+
+    parts = [single[k : k + FOREST_ROWS] for k in range(0, len(single), FOREST_ROWS)]
+    return np.concatenate(list(parallel(mean, parts)))

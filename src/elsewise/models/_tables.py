@@ -1,0 +1,403 @@
+"""Preprocessing as tables and arithmetic: codes to the array that the final estimator is given.
+
+A category is looked up in a table of the columns that each of its levels becomes, read from the
+preprocessing itself; a number goes through the fitted arithmetic, in the order of scikit-learn's.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from scipy import sparse
+
+from elsewise.models._preprocessing import Column, Op, Unreadable
+
+if TYPE_CHECKING:
+    from elsewise.features import Encoder
+    from elsewise.models._preprocessing import Call
+
+__all__ = ["Tables", "build_tables", "called"]
+
+TABLE_BYTES = 1 << 28
+"""Largest tables kept."""
+CHUNK_BYTES = 1 << 25
+"""Bytes of preprocessed rows while tables are filled."""
+
+DOUBLE: np.dtype[Any] = np.dtype(np.float64)
+
+OPS: dict[str, Callable[[np.ndarray, Any], np.ndarray]] = {
+    "add": lambda x, value: x + value,
+    "subtract": lambda x, value: x - value,
+    "multiply": lambda x, value: x * value,
+    "divide": lambda x, value: x / value,
+    "fill": lambda x, value: np.where(np.isnan(x), value, x),
+    "lower": lambda x, value: np.maximum(x, value),
+    "upper": lambda x, value: np.minimum(x, value),
+    "isnan": lambda x, value: np.isnan(x).astype(np.float64),
+}
+INVERSE = {"add": "subtract", "subtract": "add", "multiply": "divide", "divide": "multiply"}
+GAIN: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "multiply": lambda values: values,
+    "divide": lambda values: 1.0 / values,
+    "isnan": lambda values: 0.0 * values,
+}
+"""Slope of each step of arithmetic that does not have slope 1; clipping has no slope to rely on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Numbers:
+    """Columns of the result that are numbers after the same kinds of arithmetic."""
+
+    call: int | None
+    """The call whose result they read; None: the codes."""
+    sources: np.ndarray
+    ops: tuple[tuple[str, np.ndarray], ...]
+    positions: np.ndarray
+    dtype: np.dtype[Any]
+    """Of the frame's columns: scikit-learn keeps single precision."""
+
+    def of(self, matrix: np.ndarray) -> np.ndarray:
+        """Return them, (n, k), from the codes or the result of the call."""
+        values = matrix[:, self.sources].astype(self.dtype, copy=False)
+        for name, operand in self.ops:
+            values = OPS[name](values, operand).astype(self.dtype, copy=False)
+        return values
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Lookup:
+    """Columns of the result that one feature decides, and what they are for each of its values."""
+
+    source: int
+    ops: tuple[Op, ...]
+    cuts: np.ndarray | None
+    exact: bool
+    probes: np.ndarray
+    """(L,): a code for each value, NaN where there is none to ask about."""
+    positions: np.ndarray
+    table: np.ndarray
+    """(L, w)."""
+    known: np.ndarray
+    """bool (L,): whose table entry has been asked for."""
+
+    def places(self, codes: np.ndarray) -> np.ndarray:
+        """Return which entry each row's code (n,) has: levels first, then missing, then unknown."""
+        for name, value in self.ops:
+            codes = OPS[name](codes, value)
+        missing, count = np.isnan(codes), len(self.probes) - 2
+        if self.cuts is None:
+            found = np.where(missing, 0.0, codes).astype(np.intp)
+            found[found >= count] = count + 1
+        elif self.exact:
+            found = np.minimum(np.searchsorted(self.cuts, codes), max(count - 1, 0))
+            found[self.cuts[found] != codes if count else ...] = count + 1
+        else:
+            found = np.searchsorted(self.cuts, codes, side="right")
+        found[missing] = count
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Tables:
+    """Fitted preprocessing, ready to be applied to codes."""
+
+    width: int
+    """Columns of the result; outputs, where they have been multiplied with weights."""
+    whole: np.ndarray
+    """Columns of codes that the frame holds as whole numbers."""
+    numbers: tuple[_Numbers, ...]
+    lookups: tuple[_Lookup, ...]
+    calls: tuple[Callable[[np.ndarray], np.ndarray], ...]
+    weights: np.ndarray | None = None
+    """(W, width) where the result is multiplied with weights at once."""
+    dtype: np.dtype[Any] = DOUBLE
+    sparse: bool = False
+    """Whether the preprocessing returns sparse matrices."""
+    frame: pd.DataFrame | None = None
+    """An empty frame with the names and dtypes the preprocessing returns, where it returns one."""
+
+    def apply(self, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the result, (n, width) or (n, W), and which rows have no unknown value."""
+        rounded = codes
+        if self.whole.size:
+            rounded = codes.copy()
+            rounded[:, self.whole] = np.rint(codes[:, self.whole])
+        known = np.ones(len(codes), dtype=bool)
+        columns = self.width if self.weights is None else len(self.weights)
+        result = np.zeros((len(codes), columns))
+        called = [call(rounded) for call in self.calls]
+        for part in self.numbers:
+            values = part.of(rounded if part.call is None else called[part.call])
+            if self.weights is None:
+                result[:, part.positions] = values
+            else:
+                result += values @ self.weights[:, part.positions].T
+        for lookup in self.lookups:
+            places = lookup.places(rounded[:, lookup.source])
+            known &= lookup.known[places]
+            values = np.take(lookup.table, places, axis=0)
+            if self.weights is None:
+                result[:, lookup.positions] = values
+            else:
+                result += values
+        return result, known
+
+    def slopes(self, columns: int) -> np.ndarray | None:
+        """Return d (weighted result) / d codes (W, columns); None where it is not constant."""
+        assert self.weights is not None
+        if self.calls:
+            return None
+        slopes = np.zeros((len(self.weights), columns))
+        for part in self.numbers:
+            gain = np.ones(len(part.sources))
+            for name, values in part.ops:
+                if name in ("lower", "upper"):
+                    return None
+                if name in GAIN:
+                    gain = gain * GAIN[name](values)
+            np.add.at(slopes.T, part.sources, (self.weights[:, part.positions] * gain).T)
+        return slopes
+
+
+def build_tables(
+    columns: Sequence[Column],
+    calls: Sequence[Call],
+    encoder: Encoder,
+    prepare: Callable[[pd.DataFrame], Any],
+    codes: np.ndarray,
+    weights: np.ndarray | None = None,
+) -> Tables:
+    """Return the tables of preprocessing with these columns, asking it about every value once.
+
+    Parameters
+    ----------
+    columns, calls
+        As `elsewise.models._preprocessing.Reader` reads them.
+    encoder
+        Decodes the codes.
+    prepare
+        The preprocessing itself, frame to matrix.
+    codes
+        Codes (n, p) of rows that it can prepare.
+    weights
+        (W, width): the weights of a linear model behind it.
+    """
+    finite = [j for j, table in enumerate(encoder.tables) if table is not None]
+    groups: dict[Any, list[int]] = {}
+    for k, column in enumerate(columns):
+        if column.cuts is not None or column.origin in finite:
+            key: Any = (column.origin, column.ops if column.cuts is not None else (), column.cuts)
+            groups.setdefault((True, *key, column.exact), []).append(k)
+        else:
+            call, dtype = None, DOUBLE
+            if isinstance(column.origin, tuple):
+                call = column.origin[0]
+            elif encoder.dtypes[column.origin] == np.float32:
+                dtype = np.dtype(np.float32)
+            key = (False, call, dtype, tuple(op.name for op in column.ops))
+            groups.setdefault(key, []).append(k)
+    tables = Tables(
+        width=len(columns),
+        whole=np.asarray(
+            [
+                j
+                for j, (dtype, table) in enumerate(zip(encoder.dtypes, encoder.tables, strict=True))
+                if table is None and dtype.kind in "iu"
+            ],
+            dtype=np.intp,
+        ),
+        numbers=tuple(
+            _numbers(columns, positions, key[2]) for key, positions in groups.items() if not key[0]
+        ),
+        lookups=tuple(
+            _lookup(columns[positions[0]], positions, encoder)
+            for key, positions in groups.items()
+            if key[0]
+        ),
+        calls=tuple(called(call, encoder) for call in calls),
+        weights=weights,
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of categories unknown to an encoder
+        return _filled(tables, encoder, prepare, codes)
+
+
+def _numbers(columns: Sequence[Column], positions: list[int], dtype: np.dtype[Any]) -> _Numbers:
+    chosen = [columns[k] for k in positions]
+    origins = [c.origin if isinstance(c.origin, tuple) else (None, c.origin) for c in chosen]
+    ops = [
+        (steps[0].name, np.asarray([op.value for op in steps]))
+        for steps in zip(*(column.ops for column in chosen), strict=True)
+    ]
+    return _Numbers(
+        call=origins[0][0],
+        sources=np.asarray([source for _, source in origins], dtype=np.intp),
+        ops=tuple(ops),
+        positions=np.asarray(positions),
+        dtype=dtype,
+    )
+
+
+def _lookup(column: Column, positions: list[int], encoder: Encoder) -> _Lookup:
+    """Return a lookup with a code to ask about for each of its values, ``known`` where there is."""
+    assert isinstance(column.origin, int)
+    table, dtype = encoder.tables[column.origin], encoder.dtypes[column.origin]
+    cuts, unknown = None, np.nan
+    if table is not None:
+        values, missing = np.arange(len(table.values), dtype=np.float64), table.holds_missing
+    else:
+        cuts = values = np.asarray(column.cuts, dtype=np.float64)
+        missing = dtype.kind == "f" or not isinstance(dtype, np.dtype)
+        if column.exact:
+            unknown = float(values.max(initial=0.0)) + 1.0
+        else:
+            ends = [values[0] - 1.0, *values, values[-1] + 1.0] if values.size else [0.0, 0.0]
+            values = np.asarray([(low + high) / 2 for low, high in pairwise(ends)])
+            for name, value in reversed(column.ops):
+                values = OPS[INVERSE[name]](values, value) if name in INVERSE else values
+    lookup = _Lookup(
+        source=column.origin,
+        ops=column.ops if column.cuts is not None else (),
+        cuts=cuts,
+        exact=column.exact,
+        probes=np.asarray([*values, np.nan, unknown]),
+        positions=np.asarray(positions),
+        table=np.zeros((len(values) + 2, 0)),
+        known=np.asarray([True] * len(values) + [missing, not np.isnan(unknown)]),
+    )
+    if cuts is None or column.exact:
+        return lookup
+    # A bin is asked about by a number inside it, a whole one where the frame has those.
+    count = len(values)
+    if dtype.kind in "iu":
+        inside = lookup.places(np.floor(lookup.probes)) == np.arange(count + 2)
+        lookup.probes[:] = np.where(inside, np.floor(lookup.probes), np.ceil(lookup.probes))
+    lookup.known[:count] = lookup.places(lookup.probes)[:count] == np.arange(count)
+    return lookup
+
+
+def called(call: Call, encoder: Encoder) -> Callable[[np.ndarray], np.ndarray]:
+    """Return a transformer as a function of codes."""
+    inputs = call.inputs
+    sources = [column.origin for column in inputs if isinstance(column.origin, int)]
+    own = replace(
+        encoder,
+        columns=encoder.columns[sources],
+        dtypes=tuple(encoder.dtypes[j] for j in sources),
+        tables=tuple(encoder.tables[j] for j in sources),
+    )
+
+    def transform(codes: np.ndarray) -> np.ndarray:
+        if call.as_frame:
+            return _dense(call.transformer.transform(own.decode(codes[:, sources])))
+        cells = np.empty((len(codes), len(inputs)))
+        for k, column in enumerate(inputs):
+            cells[:, k] = codes[:, sources[k]]
+            for name, value in column.ops:
+                cells[:, k] = OPS[name](cells[:, k], value)
+        return _dense(call.transformer.transform(cells))
+
+    return transform
+
+
+def _filled(
+    tables: Tables, encoder: Encoder, prepare: Callable[[pd.DataFrame], Any], codes: np.ndarray
+) -> Tables:
+    """Return the tables with their entries, read from the preprocessing value by value."""
+    few = prepare(encoder.decode(codes[:1]))
+    if few.shape[1] != tables.width:
+        raise Unreadable(f"{few.shape[1]} columns where {tables.width} were read")
+    outputs = None if tables.weights is None else len(tables.weights)
+    size = sum(len(part.probes) * (outputs or len(part.positions)) for part in tables.lookups)
+    if 8 * size > TABLE_BYTES:
+        raise Unreadable(f"its categories need tables of {8 * size / 1e9:.1f} GB")
+
+    def ask(turn: list[_Lookup], known: list[np.ndarray]) -> list[_Lookup]:
+        return _entries(tables, turn, known, lambda some: prepare(encoder.decode(some)), codes[0])
+
+    filled: dict[int, _Lookup] = {}
+    for turn in _turns(tables.lookups):
+        every = [part.known for part in turn]
+        seen = [np.bincount(_of(part, codes), minlength=len(part.probes)) > 0 for part in turn]
+        levels = [(np.arange(len(a)) < len(a) - 2) | s for a, s in zip(every, seen, strict=True)]
+        # An encoder may refuse missing or unknown values, or levels that it was not fitted on.
+        for tried in (every, levels, seen):
+            try:
+                known = [a & b for a, b in zip(every, tried, strict=True)]
+                found = ask(turn, known)
+                break
+            except Exception:
+                if tried is seen:
+                    raise
+        filled |= {id(old): new for old, new in zip(turn, found, strict=True)}
+    dtype = getattr(few, "dtype", None)
+    return replace(
+        tables,
+        sparse=sparse.issparse(few),
+        frame=few.iloc[:0] if isinstance(few, pd.DataFrame) else None,
+        dtype=np.dtype(np.float32 if dtype == np.float32 else np.float64),
+        lookups=tuple(filled[id(part)] for part in tables.lookups),
+    )
+
+
+def _of(part: _Lookup, codes: np.ndarray) -> np.ndarray:
+    return part.places(codes[:, part.source])
+
+
+def _turns(lookups: Sequence[_Lookup]) -> list[list[_Lookup]]:
+    """Return lookups that can be asked about at once: one of them per feature."""
+    turns: list[list[_Lookup]] = []
+    for part in lookups:
+        free = (turn for turn in turns if all(other.source != part.source for other in turn))
+        turn = next(free, None)
+        if turn is None:
+            turns.append(turn := [])
+        turn.append(part)
+    return turns
+
+
+def _entries(
+    tables: Tables,
+    turn: list[_Lookup],
+    known: list[np.ndarray],
+    prepare: Callable[[np.ndarray], Any],
+    base: np.ndarray,
+) -> list[_Lookup]:
+    """Return the lookups with their tables: row k of what is asked has the k-th value of each."""
+    asked = [np.flatnonzero(mask) for mask in known]
+    outputs = None if tables.weights is None else len(tables.weights)
+    found = [np.zeros((len(part.probes), outputs or len(part.positions))) for part in turn]
+    rows = max(map(len, asked), default=0)
+    step = max(1, CHUNK_BYTES // (8 * tables.width))
+    for first in range(0, rows, step):
+        chunk = np.tile(base, (min(step, rows - first), 1))
+        for part, places in zip(turn, asked, strict=True):
+            some = places[first : first + step]
+            chunk[: len(some), part.source] = part.probes[some]
+        matrix = prepare(chunk)
+        matrix = matrix.tocsc() if sparse.issparse(matrix) else _dense(matrix)
+        for part, places, table in zip(turn, asked, found, strict=True):
+            some = places[first : first + step]
+            block = matrix[:, part.positions][: len(some)]
+            if tables.weights is None:
+                table[some] = _dense(block)
+            else:
+                table[some] = _dense(block @ tables.weights[:, part.positions].T)
+    return [
+        replace(part, table=table, known=mask)
+        for part, table, mask in zip(turn, found, known, strict=True)
+    ]
+
+
+def _dense(matrix: Any) -> np.ndarray:
+    """Return a matrix, however it is kept, as float64 (n, m)."""
+    if sparse.issparse(matrix):
+        matrix = matrix.toarray()
+    dense: np.ndarray = np.asarray(matrix).astype(np.float64, copy=False)
+    return dense
