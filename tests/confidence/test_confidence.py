@@ -24,10 +24,10 @@ from elsewise.confidence import (
     dkw_limit,
     largest,
 )
-from elsewise.confidence._bootstrap import bootstrap_distances
+from elsewise.confidence._bootstrap import _resample, _Table, bootstrap_distances
 from elsewise.confidence._clt import influence
 from elsewise.errors import InvalidInput
-from elsewise.transport import Reference, segments
+from elsewise.transport import Ranked, Reference, segments
 
 LEVELS = (0.05, 0.5, 0.9, 0.95, 0.975)
 
@@ -270,6 +270,18 @@ def test_draws_are_those_of_resampling_and_sorting(kind):
             again = Comparison.independent(moving, comparison.fixed.rows[:, rows], comparison.trim)
         expected.append(again.distance)
     np.testing.assert_allclose(drawn, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("rows", [60, 64, 200])
+def test_resamples_are_the_sorted_rows_that_were_drawn(rows):
+    """Counted or sorted by radix, each resample is the plain sort of the drawn values, bit for bit."""
+    rng = np.random.default_rng(rows)
+    values = np.round(rng.normal(size=(3, rows)), 1)  # with ties
+    drawn = rng.integers(rows, size=(7, rows))
+    order = np.argsort(values, axis=-1, kind="stable")
+    ranked = Ranked(np.take_along_axis(values, order, axis=-1), order)
+    expected = np.sort(values[:, drawn].transpose(1, 0, 2), axis=-1)
+    np.testing.assert_array_equal(_resample(_Table.of(ranked), drawn), expected)
 
 
 def test_limit_is_the_stated_order_statistic():

@@ -1,6 +1,7 @@
 """The percentile bootstrap, without sorting again.
 
-A resample of sorted values is known by the ranks of its rows, so each draw sorts small integers.
+A resample of sorted values is known by the ranks of its rows: each draw sorts 16-bit integers, by
+radix, or counts how often each row was drawn.
 The percentile method is the valid one here: a distance is a norm, and the ball around the true
 difference lies inside a half-space, so the limit covers at every distance, zero included, where
 the "basic" method falls below the estimate.
@@ -24,6 +25,8 @@ __all__ = ["bootstrap_distances", "bootstrap_limit"]
 
 BATCH = 1 << 17
 """Resampled projections handled at once."""
+RADIX_ROWS = 64, 1 << 16
+"""Fewest and most rows whose ranks are sorted; fewer or more are counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,24 +127,35 @@ def _draw(n: int, draws: int, rng: np.random.Generator) -> np.ndarray:
 class _Table(NamedTuple):
     """A sample, ready to be resampled."""
 
-    ranks: np.ndarray
-    """ndarray (N, n) of the smallest integers that hold them: rank of each row."""
+    order: np.ndarray
+    """ndarray (N, n): the row at each rank."""
+    ranks: np.ndarray | None
+    """uint16 ndarray (N, n): rank of each row; None where counting is quicker than sorting them."""
     values: np.ndarray
     """ndarray (N, n): the sorted values."""
 
     @classmethod
     def of(cls, ranked: Ranked) -> _Table:
         order, values = to_numpy(ranked.order), to_numpy(ranked.sorted)
-        kind = np.int16 if order.shape[-1] <= np.iinfo(np.int16).max else np.int32
-        return cls(inverse_permutation(order).astype(kind), values)
+        if not RADIX_ROWS[0] <= order.shape[-1] <= RADIX_ROWS[1]:
+            return cls(order, None, values)
+        return cls(order, inverse_permutation(order).astype(np.uint16), values)
 
 
 def _resample(table: _Table, rows: np.ndarray) -> np.ndarray:
     """Return the sorted resamples (draws, N, n) of the drawn rows (draws, n)."""
-    # Sorting small integers is cheaper than anything that keeps the values together.
-    ranks = np.ascontiguousarray(table.ranks[:, rows].transpose(1, 0, 2))
-    ranks.sort(axis=-1)
     count, n = table.values.shape
+    if table.ranks is None:
+        resamples = np.empty((len(rows), count, n))
+        for drawn, resample in zip(rows, resamples, strict=True):
+            times = np.bincount(drawn, minlength=n)[table.order]
+            resample[:] = np.repeat(table.values.ravel(), times.ravel()).reshape(count, n)
+        return resamples
+    ranks = np.empty((len(rows), count, n), dtype=np.uint16)
+    for drawn, resample in zip(rows, ranks, strict=True):
+        np.take(table.ranks, drawn, axis=1, out=resample, mode="clip")
+    # Stable: of integers of 16 bits that is a radix sort, also where there is no AVX-512.
+    ranks.sort(axis=-1, kind="stable")
     return np.asarray(np.take(table.values, ranks + n * np.arange(count)[:, None]))
 
 
