@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import threadpoolctl
 import torch
 from sklearn.datasets import make_classification
 from sklearn.linear_model import (
@@ -25,7 +26,16 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, Stan
 import elsewise as ew
 from elsewise import measure, search, transport
 from elsewise._arrays import double_sums, row_products
-from elsewise._resources import Resources, block_rows, current, parallel, parse_memory, using
+from elsewise._resources import (
+    MODEL_ROWS,
+    Resources,
+    block_rows,
+    current,
+    model_threads,
+    parallel,
+    parse_memory,
+    using,
+)
 from elsewise.confidence import Comparison, clt_limit
 from elsewise.errors import InvalidInput
 from elsewise.measure import input_comparison, input_distance
@@ -660,3 +670,24 @@ def test_memory_that_cannot_be_read_is_refused(memory: object) -> None:
 def test_settings_are_checked(name: str, value: object) -> None:
     with pytest.raises(InvalidInput, match=f"settings.{name}"):
         ew.Settings(**{name: value})
+
+
+def test_pools_of_blas_have_one_thread_beside_our_own() -> None:
+    """Held inside a call, given back to a model with many rows, and to everybody afterwards."""
+
+    def pools() -> set[int]:
+        return {pool["num_threads"] for pool in threadpoolctl.threadpool_info()}
+
+    with threadpoolctl.threadpool_limits(2):
+        with using(Resources(threads=2, memory=None)):
+            inside = pools()
+            with using(Resources(threads=1, memory=None)):
+                nested = pools()
+            with model_threads(10):
+                small = pools()
+            with model_threads(MODEL_ROWS):
+                large = pools()
+            after_model = pools()
+        afterwards = pools()
+    assert inside == nested == small == after_model == {1}
+    assert large == afterwards == {2}

@@ -274,7 +274,7 @@ def test_draws_are_those_of_resampling_and_sorting(kind):
 
 @pytest.mark.parametrize("rows", [60, 64, 200])
 def test_resamples_are_the_sorted_rows_that_were_drawn(rows):
-    """Counted or sorted by radix, each resample is the plain sort of the drawn values, bit for bit."""
+    """Counted or sorted by radix, each resample is the plain sort of what was drawn."""
     rng = np.random.default_rng(rows)
     values = np.round(rng.normal(size=(3, rows)), 1)  # with ties
     drawn = rng.integers(rows, size=(7, rows))

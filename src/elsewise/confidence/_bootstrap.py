@@ -152,8 +152,8 @@ def _resample(table: _Table, rows: np.ndarray) -> np.ndarray:
             resample[:] = np.repeat(table.values.ravel(), times.ravel()).reshape(count, n)
         return resamples
     ranks = np.empty((len(rows), count, n), dtype=np.uint16)
-    for drawn, resample in zip(rows, ranks, strict=True):
-        np.take(table.ranks, drawn, axis=1, out=resample, mode="clip")
+    for drawn, sorted_ranks in zip(rows, ranks, strict=True):
+        np.take(table.ranks, drawn, axis=1, out=sorted_ranks, mode="clip")
     # Stable: of integers of 16 bits that is a radix sort, also where there is no AVX-512.
     ranks.sort(axis=-1, kind="stable")
     return np.asarray(np.take(table.values, ranks + n * np.arange(count)[:, None]))

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from elsewise._resources import parallel
+from elsewise._resources import model_threads, parallel
 from elsewise.models._differences import Differences
 from elsewise.models._faces import one_column_per_class
 from elsewise.models._frames import distinct_rows
@@ -248,7 +248,8 @@ def _asked(pipe: Pipe, tables: Tables, name: str) -> Callable[[np.ndarray], np.n
             given = pd.DataFrame(given, columns=frame.columns).astype(frame.dtypes.to_dict())
         elif tables.sparse and not native:
             given = sparse.csr_matrix(given)  # some libraries read what is left out as missing
-        with config_context(assume_finite=True, skip_parameter_validation=True):
+        checks = config_context(assume_finite=True, skip_parameter_validation=True)
+        with checks, model_threads(len(rows)):
             outputs = predict(given)
         outputs = one_column_per_class(outputs, pipe.method, pipe.classes)
         return scores(outputs, len(rows), name)

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from elsewise._arrays import in_row_order
+from elsewise._resources import model_threads
 from elsewise.models._outputs import (
     PROBES,
     Outputs,
@@ -85,8 +86,9 @@ class FrameModel:
 
     def _predict(self, codes: np.ndarray) -> np.ndarray:
         try:
-            # The model may write to its frame: each has its own codes.
-            raw, _ = in_row_order(self.score, lambda: self.encoder.decode(codes.copy()))
+            with model_threads(len(codes)):
+                # The model may write to its frame: each has its own codes.
+                raw, _ = in_row_order(self.score, lambda: self.encoder.decode(codes.copy()))
         except (Exception, SystemExit) as error:  # a model must not end its caller
             raise model_raised(self.name, error) from error
         return scores(raw, len(codes), self.name, self.width)

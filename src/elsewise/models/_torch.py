@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from elsewise._arrays import Array
+from elsewise._resources import model_threads
 from elsewise.errors import InvalidInput, ModelError
 from elsewise.models._outputs import (
     PROBES,
@@ -190,13 +191,14 @@ class TorchOutputs:
         import torch
 
         tensor = self._tensor(codes)
-        with torch.no_grad(), evaluating(self.module):
+        with torch.no_grad(), evaluating(self.module), model_threads(len(codes)):
             outputs = self._outputs(tensor)
         return self._like(self._kept(outputs), codes)
 
     def values_and_gradient(self, codes: Array) -> tuple[Array, Array]:
         """Return outputs (n, K) and d output / d codes (n, K, p)."""
-        outputs, gradient = self._differentiate(self._tensor(codes))
+        with model_threads(len(codes)):
+            outputs, gradient = self._differentiate(self._tensor(codes))
         return self._like(self._kept(outputs.detach()), codes), self._like(gradient, codes)
 
     def _differentiate(self, tensor: Any) -> tuple[Any, Any]:
