@@ -148,9 +148,10 @@ def read_json(path: Path) -> Any:
 
 def write_arrays(path: Path, arrays: dict[str, np.ndarray]) -> None:
     """Write arrays as npz without pickle, compressed unless that makes `read_arrays` suspicious."""
-    np.savez_compressed(path, **arrays)  # NumPy before 2.2 would store allow_pickle= as an array
+    named: dict[str, Any] = dict(arrays)  # NumPy before 2.2 would store allow_pickle= as an array
+    np.savez_compressed(path, **named)
     if sum(array.nbytes + 1000 for array in arrays.values()) > _most(path):
-        np.savez(path, **arrays)
+        np.savez(path, **named)
 
 
 def read_arrays(path: Path) -> dict[str, np.ndarray]:

@@ -266,7 +266,8 @@ def outside_notices(schema: Schema, codes: np.ndarray) -> tuple[str, ...]:
     --------
     >>> import pandas as pd
     >>> from elsewise.features import Schema
-    >>> outside_notices(Schema.infer(pd.DataFrame({"age": [20.5, 30.5]})), np.array([[25.0], [99.0]]))
+    >>> schema = Schema.infer(pd.DataFrame({"age": [20.5, 30.5]}))
+    >>> outside_notices(schema, np.array([[25.0], [99.0]]))
     ('age: 1 of 2 rows outside the fitted range 20.5 to 30.5',)
     """
     numbers = [(j, f) for j, f in enumerate(schema.features) if f.numeric]
