@@ -27,7 +27,6 @@ from elsewise.confidence._band import band_limit
 from elsewise.confidence._betting import coupling_limit, move_cap, row_costs, support_cap
 from elsewise.confidence._bootstrap import bootstrap_limit
 from elsewise.confidence._choice import (
-    Method,
     certificate_limit,
     count_movers,
     default_limit,
@@ -39,7 +38,7 @@ from elsewise.confidence._dkw import dkw_limit
 from elsewise.confidence._doubt import notice_of
 from elsewise.confidence._exact import exact_limit, known_limit
 from elsewise.confidence._intervals import Interval, mean_interval, share_interval
-from elsewise.confidence._limit import UpperLimit, largest
+from elsewise.confidence._limit import Method, UpperLimit, largest
 from elsewise.confidence._sample_size import debiased_distance, rows_needed, suggested_rows
 
 __all__ = [

@@ -9,7 +9,6 @@ something is known about how far a row can move or how large an output can be.
 from __future__ import annotations
 
 import math
-from enum import StrEnum
 
 import numpy as np
 
@@ -21,12 +20,11 @@ from elsewise.confidence._clt import clt_limit
 from elsewise.confidence._comparison import Comparison
 from elsewise.confidence._doubt import FEW_ROWS, WarnedLimit, doubt_of, is_small
 from elsewise.confidence._exact import KnownLimit, exact_limit
-from elsewise.confidence._limit import UpperLimit, largest
+from elsewise.confidence._limit import Method, UpperLimit, largest
 from elsewise.confidence._quantiles import Support
 from elsewise.errors import InvalidInput
 
 __all__ = [
-    "Method",
     "allowed_draws",
     "certificate_limit",
     "count_movers",
@@ -45,19 +43,6 @@ FEW_MOVERS = 10
 """With fewer rows than this away from where they were, the limit is a finite-sample one."""
 ROUNDING = 1e-6
 """Rows nearer to their partner than this, relative to the largest value, are where it is."""
-
-
-class Method(StrEnum):
-    """Which kind of limit is wanted."""
-
-    AUTO = "auto"
-    """Asymptotic where that is safe, finite-sample where it is not and can be had."""
-    ASYMPTOTIC = "asymptotic"
-    """The larger of bootstrap and CLT, always."""
-    FINITE_SAMPLE = "finite-sample"
-    """A limit that holds for every number of rows, or a refusal."""
-    EXACT = "exact"
-    """None: the rows are the whole population, the distance is known."""
 
 
 def default_limit(comparison: Comparison, draws: int, rng: np.random.Generator) -> UpperLimit:

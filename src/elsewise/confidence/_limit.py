@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Protocol
 
 from elsewise.errors import InvalidInput
 
 __all__ = [
+    "Method",
     "UpperLimit",
     "attained_level",
     "checked_level",
@@ -28,6 +30,19 @@ ASYMPTOTIC = (
     "and for resampled rows to vary as new ones would."
 )
 """What the CLT and the bootstrap assume, said once."""
+
+
+class Method(StrEnum):
+    """Which kind of limit is wanted."""
+
+    AUTO = "auto"
+    """Asymptotic where that is safe, finite-sample where it is not and can be had."""
+    ASYMPTOTIC = "asymptotic"
+    """The larger of bootstrap and CLT, always."""
+    FINITE_SAMPLE = "finite-sample"
+    """A limit that holds for every number of rows, or a refusal."""
+    EXACT = "exact"
+    """None: the rows are the whole population, the distance is known."""
 
 
 class UpperLimit(Protocol):
