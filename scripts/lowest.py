@@ -22,7 +22,6 @@ TOOLS = ("pytest>=8.3", "hypothesis>=6.120")
 TESTS = (
     "src/elsewise/confidence",
     "src/elsewise/features",
-    "src/elsewise/models",
     "src/elsewise/targets",
     "src/elsewise/transport",
     "tests/certificate",

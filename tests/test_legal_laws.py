@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
-from hypothesis import HealthCheck, Phase, given, settings
+import pytest
+from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 import elsewise as ew
@@ -192,15 +193,35 @@ def explained(
     return ew.explain(score, rows, **asked), score
 
 
-@settings(LAWS, max_examples=800)
-@given(questions(), st.sampled_from([0.1, 0.3]))
-def test_every_row_is_legal_and_its_output_the_models(question, outputs):
-    explanation, score = explained(question, ew.Bounds(outputs=outputs))
-    pd.testing.assert_frame_equal(explanation.factual, question[1], check_exact=True)
+@settings(LAWS, max_examples=25)
+@given(questions(), st.sampled_from([None, 0.3]), st.sampled_from([0.05, 0.2]), st.booleans())
+def test_rows_are_legal_and_replayed(question, inputs, outputs, sparse):
+    """The three laws below in one, on fewer examples."""
+    how = replace(FAST, sparse=sparse)
+    explanation, score = explained(
+        question, ew.Bounds(inputs=inputs, outputs=outputs), settings=how
+    )
     assert_legal(explanation)
     assert_outputs(explanation, score)
+    assert_map(explanation)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(4))
+def test_every_row_is_legal_and_its_output_the_models(part):
+    @seed(part)
+    @settings(LAWS, max_examples=200)
+    @given(questions(), st.sampled_from([0.1, 0.3]))
+    def law(question, outputs):
+        explanation, score = explained(question, ew.Bounds(outputs=outputs))
+        pd.testing.assert_frame_equal(explanation.factual, question[1], check_exact=True)
+        assert_legal(explanation)
+        assert_outputs(explanation, score)
+
+    law()
+
+
+@pytest.mark.slow
 @settings(LAWS, max_examples=150)
 @given(questions(), st.sampled_from([0.1, 0.5]), st.sampled_from([0.05, 0.2]))
 def test_the_map_gives_the_counterfactual_whatever_the_batch(question, inputs, outputs):
@@ -210,6 +231,7 @@ def test_the_map_gives_the_counterfactual_whatever_the_batch(question, inputs, o
     assert_map(explanation)
 
 
+@pytest.mark.slow
 @settings(LAWS, max_examples=50)
 @given(questions(), st.booleans())
 def test_one_limit_and_few_changes(question, sparse):

@@ -132,6 +132,7 @@ def test_groups_without_a_cutoff_compare_means(regressed: ew.Explanation) -> Non
     assert not any("parity" in name for name, _ in table.index)
 
 
+@pytest.mark.slow
 def test_intervals_are_percentiles_of_paired_resamples(classified: ew.Explanation) -> None:
     """Each resample is redone with scikit-learn on the repeated rows, from the same draws."""
     found = effects(classified, LABELS, draws=60, level=0.8).table.droplevel("group")

@@ -108,6 +108,7 @@ def test_a_linear_model_has_a_straight_frontier() -> None:
     assert np.diff(table["outputs"]).min() > -1.2  # the sweep has points all along
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", [0.1, 1000.0])
 def test_units_of_the_outputs_do_not_matter(unit: float) -> None:
     found = [
@@ -143,6 +144,7 @@ def test_limits_are_met_whatever_the_units_of_the_outputs() -> None:
     assert distances[1] > 0.1
 
 
+@pytest.mark.slow
 def test_unseen_rows_are_moved_as_their_maps_would() -> None:
     problem, _ = pose(SMOOTH, ROWS, ew.targets.at_least(0.6), None, None, ew.Bounds(), 0)
     fitted, tested, _ = halve(problem)
@@ -245,6 +247,7 @@ def test_points_are_checked() -> None:
         ew.frontier(SMOOTH, ROWS, target=ew.targets.at_least(0.6), points=2)
 
 
+@pytest.mark.slow
 def test_the_command_adds_it_to_the_report(
     curve: ew.Frontier, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

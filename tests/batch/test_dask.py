@@ -24,6 +24,8 @@ from elsewise.batch import _size
 from elsewise.batch._sampling import random_order
 from elsewise.errors import InvalidInput, MissingExtra
 
+pytestmark = pytest.mark.slow
+
 FAST = ew.Settings(iterations=3, draws=39)
 AIM = ew.targets.at_least(0.6)
 BOTH = ew.Bounds(inputs=2.0, outputs=0.3)

@@ -107,6 +107,7 @@ def test_seeds_are_of_the_name_and_the_seed() -> None:
     assert set(first).isdisjoint(second)
 
 
+@pytest.mark.slow
 def test_an_explanation_from_a_worker_is_whole(tmp_path: Path) -> None:
     """Its model is the caller's own, and everything can be asked of it."""
     found = groups(jobs=2)
@@ -125,6 +126,7 @@ def test_an_explanation_from_a_worker_is_whole(tmp_path: Path) -> None:
     assert loaded.certificate == explanation.certificate
 
 
+@pytest.mark.slow
 def test_estimators_and_networks_travel() -> None:
     import torch  # not above: workers import this file, and torch is slow to load
 
@@ -379,6 +381,7 @@ def test_answers_come_in_the_order_of_the_tasks() -> None:
     assert repr(found) == "<Explanations: 2 requests, 2 as asked for, 0 failed>"
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_fails_only_its_task() -> None:
     """Last in this file, because it costs the workers that the others share."""
     here = os.getpid()

@@ -77,6 +77,7 @@ def case(kind: str, rng: np.random.Generator) -> tuple[Comparison, float]:
     return made, math.sqrt(gaussian_cost(0.3, 1.0, 0.8, 0.3))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["independent", "paired", "known"])
 def test_limits_cover_the_population(kind: str) -> None:
     rng = np.random.default_rng(5)

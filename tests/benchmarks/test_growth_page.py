@@ -10,6 +10,8 @@ import pytest
 from benchmarks.growth import cell, page
 from benchmarks.growth.results import asked, exponent
 
+pytestmark = pytest.mark.slow
+
 DOCS = Path(__file__).parents[2] / "docs"
 
 

@@ -16,6 +16,8 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 import elsewise as ew
 import paper
 
+pytestmark = pytest.mark.slow
+
 BOUNDS = (0.2, 0.3)
 
 

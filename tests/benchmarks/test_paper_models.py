@@ -14,6 +14,8 @@ from benchmarks.paper.data import Experiment
 import needs
 import paper
 
+pytestmark = pytest.mark.slow
+
 HELOC_EMPTY_ROWS = 588
 
 

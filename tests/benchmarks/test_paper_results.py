@@ -11,6 +11,8 @@ from benchmarks.paper import data, models
 import elsewise as ew
 import paper
 
+pytestmark = pytest.mark.slow
+
 LIMITS = (0.2, 0.3, 0.4, 0.45)
 # Model: least validity, largest OT (5000 fresh directions, trim 0.1, normalised once).
 WANTED = {"DNN": (0.98, 0.10), "RBFNet": (0.96, 0.16), "SVM": (1.00, 0.20)}

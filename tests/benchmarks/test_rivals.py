@@ -240,6 +240,7 @@ def test_globe_ce_refuses_settings_without_meaning() -> None:
         GlobeSettings(directions=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["DNN", "SVM"])
 def test_globe_ce_is_a_fair_rival_on_heloc(name: str) -> None:
     question = paper.ask("HELOC", name)

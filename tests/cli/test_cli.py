@@ -182,6 +182,7 @@ def test_explain_writes_the_run_its_exports_and_a_report(work: Path, run: Answer
     assert not [path for path in work.iterdir() if path.name.startswith(".run-")]
 
 
+@pytest.mark.slow
 def test_a_whole_population_and_other_limits(work: Path) -> None:
     more = ("--population", "all", "--out", "whole", "--export", "json", "--json")
     found = elsewise(*EXPLAIN, *FUNCTION, *more, folder=work)
@@ -198,6 +199,7 @@ def test_a_whole_population_and_other_limits(work: Path) -> None:
             parse_bounds(text)
 
 
+@pytest.mark.slow
 def test_report_compare_apply_and_schema(work: Path, run: Answer) -> None:
     assert run.code == 0
     told = elsewise(
@@ -228,6 +230,7 @@ def test_report_compare_apply_and_schema(work: Path, run: Answer) -> None:
     assert ew.Schema.from_json(text)["home"].free is False
 
 
+@pytest.mark.slow
 def test_a_saved_model_and_an_edited_schema(work: Path) -> None:
     frame = pd.read_csv(work / "rows.csv").drop(columns="outcome")
     schema = ew.Schema.infer(frame).only("debt").to_json()
@@ -417,6 +420,7 @@ def started(folder: Path, *arguments: str) -> subprocess.Popen[str]:
 SLOW = ("--model", "scoring:slow", "--target", "at_most:0.5", "--out", "stopped", "--json")
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_with_130_and_the_best_so_far(work: Path) -> None:
     (work / "searching").unlink(missing_ok=True)
     process = started(work, COMMAND, *EXPLAIN, *SLOW)
@@ -433,6 +437,7 @@ def test_ctrl_c_ends_with_130_and_the_best_so_far(work: Path) -> None:
     assert not [path for path in work.iterdir() if path.name.startswith(".stopped")]
 
 
+@pytest.mark.slow
 def test_kill_while_saving_leaves_the_old_run(work: Path, run: Answer) -> None:
     assert run.code == 0
     before = {path.name: path.read_bytes() for path in (work / "run").iterdir()}

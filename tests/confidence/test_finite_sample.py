@@ -94,6 +94,7 @@ def test_crossing_of_a_line_through_the_origin_is_its_slope(n, slope):
     assert crossing_probability(free, 1.0 - line[::-1]) == pytest.approx(slope, abs=1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "used"), [(20, slice(0, 20)), (100, slice(0, 100)), (100, (15, 85))])
 def test_crossing_is_the_simulated_share(n, used):
     ranks = np.arange(1, n + 1)
@@ -133,6 +134,7 @@ def test_crossing_at_the_extremes():
 # Bands
 
 
+@pytest.mark.slow
 def test_band_is_the_gap_between_equal_local_levels():
     rng = np.random.default_rng(0)
     n, m, trim = 60, 45, 0.1
@@ -154,6 +156,7 @@ def test_band_is_the_gap_between_equal_local_levels():
     assert expected - 1e-6 <= limit.upper(0.95) <= expected * 1.005
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "trim"), [(10, 0.0), (50, 0.1), (200, 0.1), (50, 0.3)])
 @pytest.mark.parametrize("target", [None, 0.0, 1.0])
 def test_bands_fail_as_often_as_they_say(n, trim, target):
@@ -170,6 +173,7 @@ def test_bands_fail_as_often_as_they_say(n, trim, target):
     assert abs(np.mean(fails) - expected) <= 4 * math.sqrt(expected / fails.size)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [2, 7, 100])
 @pytest.mark.parametrize("trim", [0.0, 0.2])
 def test_wider_bands_fail_less_often(n, trim):
@@ -358,6 +362,7 @@ def compared(draw, rng, n, trim=0.1):
     return Comparison.paired(project(moved, DIRECTIONS), project(factual, DIRECTIONS), trim)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("draw", "squared_move", "widest"),
     [(smooth_move, 4 * 3 * 0.45**2, 1.65), (subgroup(0.31), 4.0, 2.7)],
@@ -374,6 +379,7 @@ def test_coupling_covers_and_is_tight(draw, squared_move, widest):
     assert np.mean(limits) <= widest * truth
 
 
+@pytest.mark.slow
 def test_coupling_covers_where_samples_have_few_movers():
     draw, n, repetitions, trim = subgroup(0.05), 50, 400, 0.0
     truth = compared(draw, np.random.default_rng(9), 100_000, trim).distance
@@ -387,6 +393,7 @@ def test_coupling_covers_where_samples_have_few_movers():
     assert hits["default"] <= 0.95 * repetitions
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [20, 100])
 def test_betting_covers_the_distance_to_a_constant(n):
     # E (1 - y)^2 of y ~ Beta(2, 1/2) is E z^2 of z ~ Beta(1/2, 2).
@@ -572,6 +579,7 @@ def inputs_of_a_subgroup(rng, n):
     return compared(subgroup(0.31), rng, n)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("draw", [outputs_below_one, inputs_of_a_subgroup])
 def test_suggested_rows_are_those_found_by_simulation(draw):
     rng = np.random.default_rng(0)

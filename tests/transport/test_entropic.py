@@ -116,6 +116,7 @@ def test_a_fit_with_entropy_is_a_map_that_is_saved_and_replayed(tmp_path: Path) 
     assert ew.load(explanation.save(tmp_path / "run")).settings.entropy == 0.2
 
 
+@pytest.mark.slow
 def test_more_entropy_gives_less_diverse_rows() -> None:
     """A population pulled by entropic plans loses epsilon / 2 of its variance.
 
