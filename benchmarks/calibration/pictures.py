@@ -18,7 +18,7 @@ from elsewise.plots._style import (
     MARKERS,
     TARGET,
     dress,
-    percent,
+    percent_axis,
 )
 
 from .gate import ERRORS, standard_error
@@ -90,7 +90,7 @@ def coverage(cells: pd.DataFrame) -> plt.Figure:
         ax.axhline(NOMINAL, color=FACTUAL, linestyle=":", linewidth=1)
         ax.set_xticks(list(places.values()), [f"{count:,}" for count in places])
         ax.set_ylim(-0.04, 1.04)
-        percent(ax, "y")
+        percent_axis(ax, "y")
         dress(ax, title=side, x="rows", y="limits at or above the truth")
     axes[0].plot([], [], color=INK, linewidth=1.2, label="gate: 95 % less 4 standard errors")
     return _with_legend(figure, axes[0])
