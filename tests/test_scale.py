@@ -220,7 +220,7 @@ def test_locator_is_a_search(shape: str) -> None:
 def test_input_distance_is_the_comparisons() -> None:
     rows = frame(200)
     target, limits = ew.targets.at_least(0.6), ew.Bounds()
-    problem, _ = pose(linear_model(rows), rows, target, None, None, limits, 0)
+    problem, _ = pose(ew.Request(model=linear_model(rows), rows=rows, target=target), limits)
     population = init(problem, ew.Settings()).setup.population
     theta = transport.direction_blocks(4, np.random.default_rng(0))
     moved = problem.factual**2
@@ -232,7 +232,9 @@ def test_a_look_with_a_limit_sees_what_one_without_sees() -> None:
     rows = frame(200)
     looks = []
     for bounds in (ew.Bounds(inputs=1.0, outputs=1.0), ew.Bounds(outputs=1.0)):
-        problem, _ = pose(linear_model(rows), rows, ew.targets.at_least(0.6), None, None, bounds, 0)
+        problem, _ = pose(
+            ew.Request(model=linear_model(rows), rows=rows, target=ew.targets.at_least(0.6)), bounds
+        )
         population = init(problem, ew.Settings()).setup.population
         theta = transport.direction_blocks(4, np.random.default_rng(0))
         moved = problem.embedding.embed(problem.factual**2)
@@ -265,13 +267,8 @@ def test_many_rows_are_fitted_to_by_a_sample() -> None:
 def test_a_shorter_way_leads_to_the_same_place() -> None:
     rows = frame(600)
     problem, _ = pose(
-        linear_model(rows),
-        rows,
-        ew.targets.at_least(0.6),
-        None,
-        None,
+        ew.Request(model=linear_model(rows), rows=rows, target=ew.targets.at_least(0.6)),
         ew.Bounds(outputs=0.1),
-        0,
     )
     settings = ew.Settings(draws=199)
     solution, _ = search.solve(problem, settings)
@@ -345,7 +342,9 @@ def test_steps_taken_at_once_are_steps_taken_in_turn(monkeypatch: pytest.MonkeyP
         module[2].weight *= 12.0
     model = ew.models.torch_model(module, device="cpu")
     target = ew.targets.constant(0.6)
-    problem, _ = pose(model, frame(300), target, None, None, ew.Bounds(outputs=0.1), 0)
+    problem, _ = pose(
+        ew.Request(model=model, rows=frame(300), target=target), ew.Bounds(outputs=0.1)
+    )
     monkeypatch.setattr(place + "MANY_ROWS", 1)
     monkeypatch.setattr(place + "MANY_DEVICE_ROWS", 1)
     rivals: list[int] = []

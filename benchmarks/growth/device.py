@@ -144,13 +144,10 @@ def whole(clock: Clock, rows: int, model: Any, **settings: Any) -> dict[str, Any
 def shares(clock: Clock, rows: int, model: Any, steps: int = 6) -> dict[str, Any]:
     """What a step of the loop on so many rows is spent on."""
     problem, _ = pose(
-        model,
-        frame(rows, dtype=np.float32),
-        ew.targets.at_least(TARGET),
-        None,
-        None,
+        ew.Request(
+            model=model, rows=frame(rows, dtype=np.float32), target=ew.targets.at_least(TARGET)
+        ),
         ew.Bounds(outputs=BOUND),
-        0,
     )
     settings = ew.Settings(balance=Fixed(eta=0.5))
     state = solver.step(problem, solver.init(problem, settings))

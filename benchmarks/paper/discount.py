@@ -58,7 +58,15 @@ def discount(question: Question, target: Target) -> ew.Explanation:
         if schema[name].free:
             schema = schema.range(name, -BOUNDLESS, BOUNDLESS)
     problem, encoder = pose(
-        question.model, rows, target, schema, train, ew.Bounds(trim=0.0), question.seed
+        ew.Request(
+            model=question.model,
+            rows=rows,
+            target=target,
+            schema=schema,
+            background=train,
+            seed=question.seed,
+        ),
+        ew.Bounds(trim=0.0),
     )
     frame = encoder.decode(_descended(problem, ETA[experiment.name]), index=rows.index)
     return baselines.given(

@@ -146,7 +146,9 @@ def test_limits_are_met_whatever_the_units_of_the_outputs() -> None:
 
 @pytest.mark.slow
 def test_unseen_rows_are_moved_as_their_maps_would() -> None:
-    problem, _ = pose(SMOOTH, ROWS, ew.targets.at_least(0.6), None, None, ew.Bounds(), 0)
+    problem, _ = pose(
+        ew.Request(model=SMOOTH, rows=ROWS, target=ew.targets.at_least(0.6)), ew.Bounds()
+    )
     fitted, tested, _ = halve(problem)
     ends, _ = finish(trace(fitted, FEW, init(fitted, FEW), logits=[-1.0, 1.0]))
     assert len(ends) == 5

@@ -264,7 +264,14 @@ def test_the_librarys_step_is_the_one_of_the_reference(
     for name in schema.names:
         schema = schema.range(name, -1e12, 1e12)
     problem, _ = pose(
-        small.model, rows, ew.targets.constant(1.0), schema, train, ew.Bounds(trim=0.0), 0
+        ew.Request(
+            model=small.model,
+            rows=rows,
+            target=ew.targets.constant(1.0),
+            schema=schema,
+            background=train,
+        ),
+        ew.Bounds(trim=0.0),
     )
     eta, length = 0.7, 20.0
     monkeypatch.setattr(discount, "ITERATIONS", 2)

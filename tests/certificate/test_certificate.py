@@ -347,7 +347,9 @@ TARGETS = {
 
 @pytest.mark.parametrize("name", TARGETS)
 def test_the_support_holds_what_is_and_what_is_wanted(name):
-    problem, _ = pose(PROBABILITY, numbers(), TARGETS[name], None, None, ew.Bounds(), 0)
+    problem, _ = pose(
+        ew.Request(model=PROBABILITY, rows=numbers(), target=TARGETS[name]), ew.Bounds()
+    )
     low, high = _compared_support(problem, np.ones((1, 1)))
     values = np.linspace(0.0, 1.0, 101)[:, None]
     wanted = np.asarray(problem.target.of(values))
@@ -361,7 +363,9 @@ def test_the_support_of_directions_holds_all_projections():
         return np.column_stack([other, 0.3 - 0.3 * other, 0.7 - 0.7 * other])
 
     model = ew.models.function(classes, smooth=True, probability=True)
-    problem, _ = pose(model, numbers(), ew.targets.at_least(0.4), None, None, ew.Bounds(), 0)
+    problem, _ = pose(
+        ew.Request(model=model, rows=numbers(), target=ew.targets.at_least(0.4)), ew.Bounds()
+    )
     theta = np.linalg.qr(np.random.default_rng(0).normal(size=(3, 3)))[0]
     low, high = _compared_support(problem, theta)
     corners = np.random.default_rng(1).integers(0, 2, size=(500, 3)) @ theta
@@ -375,7 +379,9 @@ def test_the_support_of_directions_holds_all_projections():
 
 def test_supports_are_known_stated_or_absent():
     def support(model: object, target: object, **limits: object) -> object:
-        problem, _ = pose(model, numbers(), target, None, None, ew.Bounds(**limits), 0)
+        problem, _ = pose(
+            ew.Request(model=model, rows=numbers(), target=target), ew.Bounds(**limits)
+        )
         return output_support(problem), _compared_support(problem, np.ones((1, 1)))
 
     sample = ew.targets.sample([0.2, 1.4])
@@ -411,7 +417,7 @@ CUTS = {
 @pytest.mark.parametrize("name", CUTS)
 def test_cut_offs_are_those_of_the_question(name):
     model, target, expected = CUTS[name]
-    problem, _ = pose(model, numbers(), target, None, None, ew.Bounds(), 0)
+    problem, _ = pose(ew.Request(model=model, rows=numbers(), target=target), ew.Bounds())
     outputs = np.asarray(problem.outputs.values(problem.factual))
     assert ew.certificate.cutoffs(problem, outputs) == (expected,)
 
@@ -420,7 +426,7 @@ def test_other_cut_offs_are_medians():
     from scipy import stats
 
     for target in (ew.targets.shift(1.0), ew.targets.distribution(stats.norm(2.0))):
-        problem, _ = pose(PLAIN, numbers(), target, None, None, ew.Bounds(), 0)
+        problem, _ = pose(ew.Request(model=PLAIN, rows=numbers(), target=target), ew.Bounds())
         outputs = np.asarray(problem.outputs.values(problem.factual))
         expected = np.median(outputs) if target.name.startswith("shift") else 2.0
         assert ew.certificate.cutoffs(problem, outputs) == (pytest.approx(expected),)

@@ -40,7 +40,10 @@ def score(rows: pd.DataFrame) -> np.ndarray:
 
 def ask(schema: Schema) -> Problem:
     model = ew.models.function(score, smooth=False, probability=True)
-    return pose(model, FRAME, ew.targets.constant(0.9), schema, None, Bounds(), 0)[0]
+    return pose(
+        ew.Request(model=model, rows=FRAME, target=ew.targets.constant(0.9), schema=schema),
+        Bounds(),
+    )[0]
 
 
 def context(problem: Problem, price: float = 0.0) -> MoveContext:

@@ -12,7 +12,17 @@ import pytest
 import elsewise as ew
 from elsewise.errors import InvalidInput
 from elsewise.features import Schema
-from elsewise.request import Asked, Bounds, Kind, ask, check_seed, generator, halve, populate
+from elsewise.request import (
+    Asked,
+    Bounds,
+    Kind,
+    Request,
+    ask,
+    check_seed,
+    generator,
+    halve,
+    populate,
+)
 
 RNG = np.random.default_rng(0)
 ROWS = pd.DataFrame(RNG.normal(size=(240, 3)), columns=["a", "b", "c"])
@@ -26,17 +36,8 @@ MODEL = ew.models.function(score, smooth=True, probability=True)
 
 
 def request(rows: pd.DataFrame = ROWS, model: object = MODEL, **more: Any) -> Asked:
-    given: dict[str, Any] = {
-        "target": ew.targets.constant(0.8),
-        "schema": None,
-        "background": None,
-        "bounds": None,
-        "certify": "auto",
-        "population": "sample",
-        "seed": 0,
-        "settings": None,
-    }
-    return ask(model, rows, **(given | more))
+    given: dict[str, Any] = {"target": ew.targets.constant(0.8)} | more
+    return ask(Request(model=model, rows=rows, **given))
 
 
 # --- what is refused, and with which remedy -------------------------------------------------------
