@@ -136,7 +136,7 @@ def repeat(design: Design, repetition: int) -> Run:
         outputs_limit=float(certificate.outputs.upper_limit),
         outputs_truth=outputs,
         outputs_before=before,
-        outcome=explanation.status.outcome.name.lower().replace("_", " "),
+        outcome=explanation.status.verdict.value,
     )
 
 

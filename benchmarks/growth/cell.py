@@ -122,7 +122,7 @@ def whole(rows: int, dimension: int) -> dict[str, Any]:
         "megabytes": megabytes(),
         "iterations": len(found.iterations),
         "steps": len(found.map.steps),
-        "outcome": str(found.status.outcome.name),
+        "outcome": found.status.verdict.value,
     }
 
 

@@ -136,7 +136,7 @@ def whole(clock: Clock, rows: int, model: Any, **settings: Any) -> dict[str, Any
         "iterations": len(found.iterations),
         "steps": len(found.map.steps),
         "device_gigabytes": memory,
-        "outcome": found.status.outcome.name,
+        "outcome": found.status.verdict.value,
         "certified_rows": found.certificate.rows,
     }
 

@@ -81,7 +81,7 @@ def convergence(folder: Path) -> dict[str, Any]:
         "first": int(feasible.idxmax()) if feasible.any() else None,
         "eta": float(history["eta"].iloc[1]),
         "last eta": float(history["eta"].iloc[-1]),
-        "outcome": explanation.status.outcome.name,
+        "outcome": explanation.status.verdict.value,
         "inputs limit": explanation.certificate.inputs.upper_limit,
         "outputs limit": explanation.certificate.outputs.upper_limit,
         **_plans(explanation, folder),

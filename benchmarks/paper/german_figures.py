@@ -103,7 +103,7 @@ def scatter(folder: Path) -> dict[str, Any]:
     return {
         "before": float(explanation.factual_outputs.mean()),
         "after": float(explanation.outputs.mean()),
-        "outcome": explanation.status.outcome.name,
+        "outcome": explanation.status.verdict.value,
         "inputs": explanation.certificate.inputs.untrimmed,
         "outputs": explanation.certificate.outputs.untrimmed,
         "young lowered": float(lowered[young].mean()),

@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from elsewise.cli._versions import show_versions
     from elsewise.explanation import Explanation, Status
     from elsewise.features import Schema
-    from elsewise.request import Bounds, Problem, Request
+    from elsewise.request import Bounds, Problem, Request, Verdict
     from elsewise.saving import load
-    from elsewise.search import Outcome, iterate
+    from elsewise.search import iterate
     from elsewise.settings import IntervalNarrowing, SetShrinking, Settings
 
 __version__ = "0.1.0"
@@ -52,7 +52,6 @@ __all__ = [
     "Failure",
     "Frontier",
     "IntervalNarrowing",
-    "Outcome",
     "Problem",
     "Request",
     "Schema",
@@ -60,6 +59,7 @@ __all__ = [
     "Settings",
     "Stability",
     "Status",
+    "Verdict",
     "analysis",
     "baselines",
     "batch",
@@ -89,7 +89,6 @@ _HOME = {
     "Failure": "batch",
     "Frontier": "analysis",
     "IntervalNarrowing": "settings",
-    "Outcome": "search",
     "Problem": "request",
     "Schema": "features",
     "SetShrinking": "settings",
@@ -97,6 +96,7 @@ _HOME = {
     "Stability": "analysis",
     "Status": "explanation",
     "Request": "request",
+    "Verdict": "request",
     "explain": "_explain",
     "explain_groups": "batch",
     "explain_many": "batch",

@@ -11,11 +11,11 @@ from tqdm.auto import tqdm
 
 from elsewise._arrays import Array, take_rows, to_numpy
 from elsewise._resources import using
-from elsewise.certificate import Certificate, cutoffs
+from elsewise.certificate import Certificate, cutoffs, reached_sentence, stayed_lines
 from elsewise.certificate import certify as certify_rows
 from elsewise.explanation import Explanation, Status
 from elsewise.features import Encoder, Schema
-from elsewise.maps import Map, apply_map
+from elsewise.maps import AnyMap, Map, apply_map
 from elsewise.models import changed_rows, unusable
 from elsewise.moves import Rows
 from elsewise.request import (
@@ -24,14 +24,24 @@ from elsewise.request import (
     Kind,
     Problem,
     Request,
+    Verdict,
     ask,
     broken_rows,
     halve,
     populate,
 )
-from elsewise.search import Iteration, Outcome, Solution, State, clock, find_shorter_map, iterate
+from elsewise.search import (
+    Iteration,
+    Outcome,
+    Solution,
+    State,
+    answer_row_by_row,
+    clock,
+    find_shorter_map,
+    iterate,
+)
 from elsewise.settings import Settings
-from elsewise.targets import Share, Target
+from elsewise.targets import Mean, Question, Share, Target
 
 __all__ = ["explain", "explain_request"]
 
@@ -43,7 +53,7 @@ def explain(
     model: Any,
     rows: pd.DataFrame,
     *,
-    target: Target | Share,
+    target: Target | Share | Mean,
     schema: Schema | None = None,
     background: pd.DataFrame | None = None,
     bounds: Bounds | None = None,
@@ -118,10 +128,12 @@ def explain_request(
     request: Request, progress: bool | None = None, stop: Callable[[], bool] | None = None
 ) -> Explanation:
     """Answer a request; `explain` is this with its arguments written out."""
-    problem, encoder, settings, kind = ask(request)
+    problem, encoder, settings, kind, question = ask(request)
     watch = _Watch(progress, stop)
     with using(settings.resources):
-        if kind is Kind.HELD_OUT:
+        if question is not None:
+            answer = _row_by_row(problem, encoder, settings, kind, question)
+        elif kind is Kind.HELD_OUT:
             answer = _held_out(problem, encoder, settings, watch)
         else:
             answer = _on_all(problem, encoder, settings, watch, kind)
@@ -186,10 +198,50 @@ class _Answer(NamedTuple):
     """What a fit gives back, whichever rows it was certified on."""
 
     rows: Rows
-    map: Map
+    map: AnyMap
     certificate: Certificate
     status: Status
     records: list[Iteration]
+
+
+def _row_by_row(
+    problem: Problem, encoder: Encoder, settings: Settings, kind: Kind, question: Question
+) -> _Answer:
+    """Answer a question in the target's own unit: each row by the cheapest way it has."""
+    found = answer_row_by_row(
+        problem, question, settings, kind, lambda codes: _returned(problem, encoder, codes)
+    )
+    return _Answer(
+        rows=found.rows,
+        map=found.map,
+        certificate=found.certificate,
+        status=_question_status(found.certificate),
+        records=[],
+    )
+
+
+def _question_status(certificate: Certificate) -> Status:
+    """The status of an answer in the target's own unit."""
+    reached = certificate.reached
+    assert reached is not None  # a question was answered
+    missed = [
+        (name, side)
+        for name, side in (("inputs", certificate.inputs), ("outputs", certificate.outputs))
+        if not side.met
+    ]
+    return Status(
+        verdict=certificate.verdict,
+        sentence=reached_sentence(reached),
+        asked=reached.asked,
+        aimed=reached.aimed,
+        before=reached.before,
+        reached=reached.reached,
+        limit=reached.limit,
+        binding=missed[0][0] if missed else reached.binding or None,
+        reachable=missed[0][1].at_most if missed else None,
+        rows_needed=certificate.rows_needed,
+        reason=" and ".join(stayed_lines(reached)),
+    )
 
 
 def _on_all(
@@ -203,6 +255,7 @@ def _on_all(
     certificate = certify_rows(
         problem, population, rows, settings.draws, kind, still=_is_still(recorded)
     )
+    certificate = replace(certificate, ended=_ENDED.get(solution.outcome))
     return _Answer(
         rows=rows,
         map=recorded,
@@ -229,6 +282,7 @@ def _held_out(problem: Problem, encoder: Encoder, settings: Settings, watch: _Wa
         still=_is_still(recorded),
         cuts=cutoffs(fitted, to_numpy(solution.state.setup.population.outputs)),
     )
+    certificate = replace(certificate, ended=_ENDED.get(solution.outcome))
     return _Answer(
         rows=rows,
         map=recorded,
@@ -266,6 +320,13 @@ def _is_still(recorded: Map) -> bool:
     return not recorded.steps and not recorded.motion.noise
 
 
+_ENDED = {
+    Outcome.NOTHING_TO_DO: Verdict.NOTHING_TO_DO,
+    Outcome.NOTHING_MOVES: Verdict.NOT_POSSIBLE,
+    Outcome.OUT_OF_TIME: Verdict.NOT_FOUND,
+}
+
+
 def _status(solution: Solution, certificate: Certificate) -> Status:
     """What the certificate says of the fit; the search was steered by less than all of it."""
     missed = [
@@ -274,21 +335,13 @@ def _status(solution: Solution, certificate: Certificate) -> Status:
         if not side.met
     ]
     if not missed:
-        if solution.outcome is Outcome.NOT_FEASIBLE:
-            return Status(outcome=Outcome.CERTIFIED)
-        return Status(outcome=solution.outcome, reason=solution.reason)
-    if solution.outcome in (Outcome.CERTIFIED, Outcome.NOTHING_TO_DO):
-        name, side = missed[0]
-        return Status(
-            outcome=Outcome.NOT_CERTIFIED,
-            binding=name,
-            reachable=side.at_most,
-            rows_needed=certificate.rows_needed,
-        )
+        return Status(verdict=certificate.verdict, reason=solution.reason)
+    name, side = missed[0]
+    found = solution.outcome is Outcome.MET or solution.reachable is None
     return Status(
-        outcome=solution.outcome,
-        binding=solution.binding,
-        reachable=solution.reachable,
+        verdict=certificate.verdict,
+        binding=name if found else solution.binding,
+        reachable=side.at_most if found else solution.reachable,
         rows_needed=certificate.rows_needed,
     )
 

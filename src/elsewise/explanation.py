@@ -15,11 +15,11 @@ from elsewise._resources import using
 from elsewise.certificate import Certificate
 from elsewise.errors import InvalidInput, NotFeasible
 from elsewise.features import Encoder, outside_notices
-from elsewise.maps import Map, apply_map
+from elsewise.maps import AnyMap, apply_map
 from elsewise.models import bind
-from elsewise.moves import Rows
-from elsewise.request import Problem
-from elsewise.search import Iteration, Outcome
+from elsewise.moves import QuestionMap, Rows
+from elsewise.request import Problem, Verdict
+from elsewise.search import Iteration
 from elsewise.settings import Settings
 from elsewise.targets import Constant, Derived, Sample
 from elsewise.text import format_distinct, percent
@@ -34,18 +34,26 @@ __all__ = ["Explanation", "Status"]
 
 PROBED = 1024
 """Rows of the fit that a model can be tried out on."""
-SUCCESS = frozenset(
-    {Outcome.CERTIFIED, Outcome.NOTHING_TO_DO, Outcome.CHOSEN, Outcome.MADE_ELSEWHERE}
-)
+SUCCESS = frozenset({Verdict.CERTIFIED, Verdict.DESCRIBED, Verdict.NOTHING_TO_DO})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """How the search ended, which limit binds, and what would be reachable."""
+    """The verdict, what was asked and reached, which bound binds, and what would be reachable."""
 
-    outcome: Outcome
+    verdict: Verdict
+    sentence: str = ""
+    """What was asked and what was reached; nothing where a distance was made small."""
+    asked: float | None = None
+    """The share or mean asked for; None where every row was asked, or a distance."""
+    aimed: float | None = None
+    """What the fit aimed at, to leave room for unseen rows."""
+    before: float | None = None
+    reached: float | None = None
+    limit: float | None = None
+    """Confidence limit of what is reached on unseen rows; None where none is claimed."""
     binding: str | None = None
-    """The side whose limit could not be met, "inputs" or "outputs"."""
+    """The bound that could not be met, or that kept what was asked from being reached."""
     reachable: float | None = None
     """The smallest upper limit found on that side with the other side's limit met."""
     rows_needed: int | None = None
@@ -58,14 +66,22 @@ class Status:
     @property
     def ok(self) -> bool:
         """Whether the result is what was asked for."""
-        return self.outcome in SUCCESS
+        # That every unseen row arrives is told where all of those counted do.
+        told = self.sentence and self.asked is None and self.verdict is Verdict.REACHED
+        return self.verdict in SUCCESS or bool(told)
+
+    @property
+    def details(self) -> str:
+        """Which bound binds, what would be reachable, how many rows would do, and why."""
+        rows = "" if self.rows_needed is None else f"needs about {self.rows_needed:,} rows"
+        bound = "" if self.binding is None else f"binding: {self.binding}"
+        near = "" if self.reachable is None else f"reachable: {self.reachable:.3g}"
+        return ", ".join(part for part in (bound, near, rows, self.reason) if part)
 
     def __str__(self) -> str:
-        if self.binding is None or self.reachable is None:
-            return f"{self.outcome.value} ({self.reason})" if self.reason else self.outcome.value
-        rows = "" if self.rows_needed is None else f", needs about {self.rows_needed:,} rows"
-        details = f"binding: {self.binding}, reachable: {self.reachable:.3g}{rows}"
-        return f"{self.outcome.value} ({details})"
+        text = f"{self.verdict}: {self.sentence}" if self.sentence else str(self.verdict)
+        text = f"{text} ({self.details})" if self.details else text
+        return text if self.ok or not self.verdict.remedy else f"{text}; {self.verdict.remedy}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -84,7 +100,7 @@ class Explanation:
     """Codes and outputs of the counterfactual population."""
     factual_outputs: np.ndarray
     """ndarray (n, K): the model's outputs on the explained rows."""
-    map: Map
+    map: AnyMap
     """The recorded map from factual to counterfactual rows."""
     certificate: Certificate
     status: Status
@@ -135,7 +151,7 @@ class Explanation:
                 received=type(rows).__name__,
                 fix="pass pandas.DataFrame(rows, columns=explanation.factual.columns)",
             )
-        recorded = self.map.steps or self.map.motion.noise
+        recorded = isinstance(self.map, QuestionMap) or self.map.steps or self.map.motion.noise
         if not recorded and not np.array_equal(
             to_numpy(self.rows.codes), to_numpy(self.problem.factual), equal_nan=True
         ):
@@ -288,6 +304,9 @@ class Explanation:
                 parts.append(f"{name} {at_most} {'<=' if side.met else '>'} {bound}")
         level = certificate.confidence
         kind = f"{certificate.kind}, {'exact' if level is None else percent(level, exact=True)}"
-        head, _, advice = str(self.status).partition(":")
-        tail = f";{advice}" if advice else ""
-        return f"<Explanation: {head} ({kind}): {', '.join(parts)}{tail}>"
+        status = self.status
+        if status.sentence:
+            parts.insert(0, status.sentence)
+        tail = f"; {status.verdict.remedy}" if not self.ok and status.verdict.remedy else ""
+        details = f" ({status.details})" if status.details else ""
+        return f"<Explanation: {status.verdict}{details} ({kind}): {', '.join(parts)}{tail}>"

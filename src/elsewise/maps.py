@@ -13,18 +13,21 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from elsewise._arrays import Array, namespace, on_device
+from elsewise._arrays import Array, asarray_like, namespace, on_device
 from elsewise.moves import (
     Motion,
+    QuestionMap,
     Rows,
     Step,
+    find_ways,
     move,
     start,
+    take_ways,
 )
 from elsewise.request import Population, Problem, populate
 from elsewise.transport import row_tiles
 
-__all__ = ["Map", "apply_map", "replay"]
+__all__ = ["AnyMap", "Map", "apply_map", "replay"]
 
 REPLAYED = 1 << 16
 """Rows that go through all steps of a map together, on the host; sixteen times as many on an
@@ -37,6 +40,10 @@ class Map:
 
     steps: tuple[Step, ...]
     motion: Motion
+
+
+AnyMap = Map | QuestionMap
+"""What an explanation records: steps, or a question answered row by row."""
 
 
 def replay(problem: Problem, recorded: Map, codes: Array) -> Iterator[Rows]:
@@ -54,8 +61,12 @@ def _replay(problem: Problem, recorded: Map, population: Population) -> Iterator
         yield rows
 
 
-def apply_map(problem: Problem, recorded: Map, codes: Array) -> Rows:
+def apply_map(problem: Problem, recorded: AnyMap, codes: Array) -> Rows:
     """Apply the map to rows it may never have seen, a bounded number of them at a time."""
+    if isinstance(recorded, QuestionMap):
+        moved, _ = take_ways(recorded, find_ways(problem, recorded, codes))
+        moved = asarray_like(moved, codes)
+        return Rows(moved, problem.precise.values(moved))
     size = (16 if on_device(codes) else 1) * REPLAYED
     parts = [
         _applied(problem, recorded, populate(problem, codes[block, ...]))

@@ -23,12 +23,13 @@ from elsewise.certificate import Certificate
 from elsewise.errors import SavedRunError, from_mapping
 from elsewise.explanation import Explanation, Status
 from elsewise.features import Encoder, pack_index, unpack_index
-from elsewise.maps import Map
+from elsewise.maps import AnyMap, Map
 from elsewise.models import Outputs, bind, same_outputs
-from elsewise.moves import Edits, Motion, Rows, Source, Step
-from elsewise.request import Bounds, Problem, check_seed
-from elsewise.search import Iteration, Outcome
+from elsewise.moves import Edits, Menu, Motion, QuestionMap, Rows, Source, Step
+from elsewise.request import Bounds, Problem, Verdict, check_seed
+from elsewise.search import Iteration
 from elsewise.settings import Fixed, IntervalNarrowing, SetShrinking, Settings
+from elsewise.targets import Question
 from elsewise.transport import MonotoneMaps
 
 __all__ = ["load", "save"]
@@ -147,14 +148,39 @@ def _content(explanation: Explanation) -> dict[str, Any]:
             },
         },
         "motion": dataclasses.asdict(explanation.map.motion),
+        "question map": _question_map(explanation.map),
         "status": {
             **dataclasses.asdict(explanation.status),
-            "outcome": explanation.status.outcome.name,
+            "verdict": explanation.status.verdict.value,
         },
         "certificate": explanation.certificate.to_dict(),
         "history": [list(iteration) for iteration in explanation.iterations],
         "rules": [*(rule.name for rule in problem.schema.rules), *problem.schema.lost],
     }
+
+
+def _question_map(recorded: AnyMap) -> dict[str, Any] | None:
+    """The numbers of a question answered row by row; its menu is among the arrays."""
+    if not isinstance(recorded, QuestionMap):
+        return None
+    names = [f.name for f in dataclasses.fields(recorded) if f.name not in ("menu", "question")]
+    numbers = {name: getattr(recorded, name) for name in names}
+    return {**numbers, "question": recorded.question.to_dict()}
+
+
+def _map(
+    saved: dict[str, Any] | None,
+    arrays: dict[str, np.ndarray],
+    steps: tuple[Step, ...],
+    motion: Motion,
+) -> AnyMap:
+    """The recorded steps, or the numbers and the menu of a question answered row by row."""
+    if saved is None:
+        return Map(steps=steps, motion=motion)
+    menu = Menu(**{f.name: arrays[f"menu_{f.name}"] for f in dataclasses.fields(Menu)})
+    menu.check(arrays["factual"].shape[1])
+    question = Question.from_dict(saved["question"])
+    return from_mapping(QuestionMap, {**saved, "menu": menu, "question": question}, "question map")
 
 
 def _arrays(explanation: Explanation) -> dict[str, np.ndarray]:
@@ -167,6 +193,9 @@ def _arrays(explanation: Explanation) -> dict[str, np.ndarray]:
         "etas": np.array([step.eta for step in steps]),
         "sparsities": np.array([step.sparsity for step in steps]),
     }
+    if isinstance(explanation.map, QuestionMap):
+        menu = explanation.map.menu
+        arrays |= {f"menu_{f.name}": getattr(menu, f.name) for f in dataclasses.fields(menu)}
     for name, values in _tables(steps).items():
         given = [to_numpy(value) for value in values if value is not None]
         if given:
@@ -234,6 +263,7 @@ def _rebuild(
         steps = _steps(arrays, outputs)
         for step in steps:
             _check_step(step, (embedding.size, len(encoder.columns), outputs.columns))
+    motion = part("motion", lambda content: from_mapping(Motion, content, "motion"))
     problem = Problem(
         factual=factual,
         factual_outputs=outputs.place(arrays["factual_outputs"]),
@@ -256,10 +286,7 @@ def _rebuild(
         index=index,
         rows=Rows(outputs.place(arrays["counterfactual"]), outputs.place(arrays["outputs"])),
         factual_outputs=arrays["factual_outputs"],
-        map=Map(
-            steps=steps,
-            motion=part("motion", lambda content: from_mapping(Motion, content, "motion")),
-        ),
+        map=part("question map", lambda saved: _map(saved, arrays, steps, motion)),
         certificate=part("certificate", Certificate.from_dict),
         status=part("status", _status),
         iterations=part("history", lambda rows: tuple(map(_iteration, rows))),
@@ -275,7 +302,7 @@ def _settings(content: dict[str, Any]) -> Settings:
 
 
 def _status(content: dict[str, Any]) -> Status:
-    return from_mapping(Status, {**content, "outcome": Outcome[content["outcome"]]}, "status")
+    return from_mapping(Status, {**content, "verdict": Verdict(content["verdict"])}, "status")
 
 
 def _iteration(values: list[Any]) -> Iteration:

@@ -13,7 +13,7 @@ import elsewise as ew
 from elsewise._explain import explain_request
 from elsewise.analysis._stability import _asked, _backgrounds, _rescaled, _reweighed
 from elsewise.errors import InvalidInput, SavedRunError
-from elsewise.search import Outcome
+from elsewise.request import Verdict
 from elsewise.transport import direction_blocks, sliced_squared_distance
 
 RNG = np.random.default_rng(0)
@@ -203,7 +203,7 @@ def test_a_whole_population_without_trim_is_asked_again_alike() -> None:
 def test_what_cannot_be_asked_again_is_refused(explanation: ew.Explanation, tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="seeds: expected at least 2"):
         explanation.stability(seeds=1)
-    foreign = replace(explanation, status=ew.Status(outcome=Outcome.MADE_ELSEWHERE))
+    foreign = replace(explanation, status=ew.Status(verdict=Verdict.DESCRIBED))
     with pytest.raises(InvalidInput, match="another method"):
         foreign.stability()
     loaded = ew.load(explanation.save(tmp_path / "run"))

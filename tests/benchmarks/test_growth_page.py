@@ -46,4 +46,4 @@ def test_small_cells_are_measured() -> None:
     kernel = cell.kernel(200, 4, 8, "float32", pot=True)
     assert {"seconds_1", "seconds_2", "argsort", "pot", "megabytes"} == set(kernel)
     assert all(kernel[name] > 0 for name in ("seconds_1", "seconds_2", "argsort", "pot"))
-    assert cell.whole(60, 3)["outcome"] == "CERTIFIED"
+    assert cell.whole(60, 3)["outcome"] in ("certified", "described")

@@ -118,15 +118,15 @@ def test_the_same_seed_gives_the_same_rows(
 def test_limits_are_certified_or_not(
     method: Method, refused: pd.DataFrame, background: pd.DataFrame
 ) -> None:
-    def outcome(**kept: float) -> ew.Outcome:
+    def verdict(**kept: float) -> ew.Verdict:
         bounds = ew.Bounds(**kept)
         target = ew.targets.at_least(0.5)
         found = method(score, refused, background=background, target=target, bounds=bounds)
-        return found.status.outcome
+        return found.status.verdict
 
-    assert outcome(inputs=50.0) is ew.Outcome.CERTIFIED
-    assert outcome(inputs=1e-6) is ew.Outcome.NOT_FEASIBLE
-    assert outcome() is ew.Outcome.MADE_ELSEWHERE
+    assert verdict(inputs=50.0) is ew.Verdict.DESCRIBED
+    assert verdict(inputs=1e-6) is ew.Verdict.NOT_REACHED
+    assert verdict() is ew.Verdict.DESCRIBED
 
 
 @pytest.mark.parametrize("method", [globe_ce, ares, dice])

@@ -23,7 +23,6 @@ from elsewise.errors import InvalidInput
 from elsewise.features import Feature, largest_squared_move
 from elsewise.features import Kind as Column
 from elsewise.request import Kind, Verdict, pose
-from elsewise.search import Outcome
 from elsewise.text import format_distinct
 
 FAST = ew.Settings(iterations=5, draws=79, directions=6)
@@ -158,7 +157,7 @@ def test_a_held_out_certificate_says_what_it_stands_on(held_out):
     assert (certificate.kind, certificate.rows, certificate.verdict) == (
         Kind.HELD_OUT,
         100,
-        Verdict.MET,
+        Verdict.CERTIFIED,
     )
     assert certificate.joint_probability == pytest.approx(
         certificate.inputs.probability + certificate.outputs.probability - 1.0
@@ -220,8 +219,8 @@ def test_a_whole_population_is_steered_by_its_distances():
     missed = explain(
         numbers(80), bounds=ew.Bounds(inputs=1e-3, outputs=1e-3), population="all", settings=FAST
     )
-    assert missed.status.outcome is Outcome.NOT_FEASIBLE
-    assert missed.certificate.verdict is Verdict.NOT_MET
+    assert missed.status.verdict is Verdict.NOT_REACHED
+    assert missed.certificate.verdict is Verdict.NOT_REACHED
     assert "the distance itself is" in str(missed.certificate)
 
 
@@ -249,8 +248,8 @@ def test_few_movers_ask_for_more_rows():
     certificate = found.certificate
     for side in (certificate.inputs, certificate.outputs):
         assert side.method in ("coupling + betting", "nothing moves")
-    assert found.status.outcome is Outcome.NOT_CERTIFIED
-    assert certificate.verdict is Verdict.NOT_CERTIFIABLE
+    assert found.status.verdict is Verdict.REACHED
+    assert certificate.verdict is Verdict.REACHED
     assert certificate.rows_needed == found.status.rows_needed > 150
     assert f"needs about {certificate.rows_needed:,} rows" in str(found.status)
     assert "not certifiable with these rows: needs about n =" in str(certificate)
@@ -262,7 +261,7 @@ def test_few_movers_ask_for_more_rows():
 
 def test_a_map_without_steps_moves_nothing():
     found = explain(numbers(150), target=ew.targets.at_least(0.01), bounds=ew.Bounds(outputs=0.2))
-    assert found.status.outcome is Outcome.NOTHING_TO_DO
+    assert found.status.verdict is Verdict.NOTHING_TO_DO
     side = found.certificate.inputs
     assert (side.upper_limit, side.method) == (0.0, "nothing moves")
     assert found.certificate.outputs.upper_limit > 0.0
@@ -281,7 +280,7 @@ def test_no_number_of_rows_is_said_so():
     rows = numbers(80)
     schema = ew.Schema.infer(rows).freeze("a").range("b", -1.0, 1.0)
     found = explain(rows, schema=schema, bounds=ew.Bounds(outputs=0.05))
-    assert found.certificate.verdict is Verdict.NOT_MET
+    assert found.certificate.verdict is Verdict.NOT_REACHED
     assert "no number of rows will do: the distance itself is about" in str(found.certificate)
 
 

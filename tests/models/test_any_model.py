@@ -617,7 +617,7 @@ def test_the_status_says_when_nothing_could_move() -> None:
     schema = schema.range("income", upper=float(rows["income"].min()))
     explanation = explain(count_score, rows, schema=schema, target=ew.targets.at_least(0.9))
     assert unmoved_cells(explanation).all()
-    assert explanation.status.outcome is ew.Outcome.NOTHING_MOVES
+    assert explanation.status.verdict is ew.Verdict.NOT_POSSIBLE
 
 
 # --- bad input ------------------------------------------------------------------------------------

@@ -293,7 +293,7 @@ def test_many_features_groups_of_columns_and_frozen_ones() -> None:
 
 def test_verdicts(explanation: ew.Explanation) -> None:
     certificate = explanation.certificate
-    assert certificate.verdict is Verdict.MET
+    assert certificate.verdict is Verdict.CERTIFIED
 
     def changed(**values: Any) -> Any:
         side = dataclasses.replace(certificate.outputs, **values)
@@ -301,8 +301,8 @@ def test_verdicts(explanation: ew.Explanation) -> None:
 
     missed = changed(upper_limit=0.9, debiased=0.8)
     unsure = changed(upper_limit=0.9, debiased=0.01, rows_needed=1234)
-    assert missed.verdict is Verdict.NOT_MET
-    assert unsure.verdict is Verdict.NOT_CERTIFIABLE
+    assert missed.verdict is Verdict.NOT_REACHED
+    assert unsure.verdict is Verdict.REACHED
     assert "more than the bound" in _words.side_words("outputs", missed.outputs)
     assert "the distance itself is about 0.8" in _words.side_words("outputs", missed.outputs)
     assert "needs about n = 1,234" in _words.side_words("outputs", unsure.outputs)
@@ -315,7 +315,7 @@ def test_verdicts(explanation: ew.Explanation) -> None:
     nothing = dataclasses.replace(
         changed(bound=None, probability=None), inputs=free, trim=0.0, kind=Kind.HELD_OUT
     )
-    assert nothing.verdict is Verdict.NOT_ASKED
+    assert nothing.verdict is Verdict.DESCRIBED
     assert len(nothing.not_claimed) == 2
     assert "never saw" in _words.meaning(nothing)
     assert "no bound asked for" in _notebook.certificate_html(nothing)

@@ -13,7 +13,20 @@ from hypothesis import strategies as st
 
 from elsewise._arrays import to_numpy
 from elsewise.errors import InvalidInput
-from elsewise.targets import Derived, at_least, from_dict, resolve, share
+from elsewise.targets import (
+    Derived,
+    Wanted,
+    at_least,
+    at_most,
+    constant,
+    from_dict,
+    label,
+    mean,
+    quantile,
+    question_of,
+    resolve,
+    share,
+)
 
 OUTPUTS = st.lists(st.integers(0, 200), min_size=1, max_size=30).map(
     lambda cells: np.array(cells)[:, None] / 200
@@ -23,7 +36,7 @@ SHARES = st.floats(0.01, 1.0)
 
 @given(OUTPUTS, SHARES, st.floats(0.1, 0.9))
 def test_enough_rows_pass_and_those_that_passed_stay(outputs, value, cutoff):
-    wanted = share(value, cutoff=cutoff).resolved(outputs).of(outputs)
+    wanted = share(at_least=value, above=cutoff).resolved(outputs).of(outputs)
     assert np.mean(wanted >= cutoff) >= value - 1e-9
     kept = (wanted == outputs)[:, 0]
     assert kept[outputs[:, 0] >= cutoff].all()
@@ -32,7 +45,7 @@ def test_enough_rows_pass_and_those_that_passed_stay(outputs, value, cutoff):
 
 @given(OUTPUTS, SHARES)
 def test_the_fewest_rows_are_asked_and_the_nearest_first(outputs, value):
-    asked = (share(value).resolved(outputs).of(outputs) != outputs)[:, 0]
+    asked = (share(at_least=value).resolved(outputs).of(outputs) != outputs)[:, 0]
     if asked.any():
         lowest = outputs[asked].min()
         assert asked[(outputs[:, 0] >= lowest) & (outputs[:, 0] < 0.5)].all()
@@ -43,7 +56,7 @@ def test_the_fewest_rows_are_asked_and_the_nearest_first(outputs, value):
 @given(st.integers(0, 2**32 - 1), st.integers(1, 40), SHARES, st.integers(0, 2))
 def test_a_class_leads_by_the_margin_where_it_is_asked_to(seed, n, value, column):
     outputs = np.random.default_rng(seed).dirichlet([0.5, 1.0, 1.5], n)
-    target = share(value, of=column, margin=0.1).resolved(outputs)
+    target = share(at_least=value, of=column, margin=0.1).resolved(outputs)
     wanted = target.of(outputs)
     np.testing.assert_allclose(wanted.sum(axis=1), 1.0)
     assert (wanted >= 0).all()
@@ -78,7 +91,7 @@ def test_names_and_words():
     assert share(0.6).name == "share(0.6)"
     assert share(0.6, of=2).name == "share(0.6, of=2)"
     assert share(approved=0.6).name == share(0.6, of="approved").name == "share(approved=0.6)"
-    assert share(approved=0.6).describe().startswith("at least 60% of rows approved (output at")
+    assert share(approved=0.6).describe().startswith("60% of rows approved (output at")
     assert "class 2 the most likely" in share(0.6, of=2).describe()
     assert share(0.6).resolved(np.ones((2, 1))).describe() == share(0.6).describe()
     assert resolve(at_least(0.5), np.ones((2, 1))) == at_least(0.5)
@@ -88,14 +101,17 @@ REFUSED = {
     "none": (lambda: share(), "one share"),
     "two": (lambda: share(approved=0.5, refused=0.2), "one share"),
     "named twice": (lambda: share(0.5, approved=0.5), "one share"),
-    "nothing": (lambda: share(0.0), r"a share in \(0, 1\]"),
-    "too much": (lambda: share(approved=1.1), r"a share in \(0, 1\]"),
-    "a name alone": (lambda: share(of="approved"), r"a share in \(0, 1\]"),
+    "less than nothing": (lambda: share(-0.1), r"a share in \[0, 1\]"),
+    "too much": (lambda: share(approved=1.1), r"a share in \[0, 1\]"),
+    "per cent": (lambda: share(approved=60), "did you mean 0.6"),
+    "a name alone": (lambda: share(of="approved"), r"a share in \[0, 1\]"),
+    "two directions": (lambda: share(at_least=0.5, at_most=0.6), "one share"),
+    "above and below": (lambda: share(0.5, above=1.0, below=2.0), "above= or below="),
     "text": (lambda: share("most"), "value: expected finite numbers"),
     "several": (lambda: share([0.5, 0.6]), "one number"),
     "cutoff": (lambda: share(0.5, cutoff=np.nan), "cutoff: expected finite"),
     "margin": (lambda: share(0.5, margin=-0.1), "margin: expected a number >= 0"),
-    "class": (lambda: share(0.5, of=(1, 2)), "of: expected the column of a class, or a name"),
+    "class": (lambda: share(0.5, of=(1, 2)), "of: expected the label or column of a class"),
     "name of a class": (
         lambda: share(rich=0.5).resolved(np.ones((2, 3)) / 3),
         "of: expected the column of a class, 0 to 2",
@@ -112,3 +128,70 @@ def test_refusals(name):
     call, message = REFUSED[name]
     with pytest.raises(InvalidInput, match=message):
         call()
+
+
+@given(OUTPUTS, st.floats(0.0, 1.0), st.floats(0.1, 0.9), st.booleans())
+def test_a_share_falls_as_it_rises(outputs, value, cutoff, below):
+    """The share above that falls to p is the share below that rises to 1 - p, and the reverse."""
+    ends = {"below" if below else "above": cutoff}
+    target = share(value, **ends).resolved(outputs)
+    after = target.of(outputs)
+    passing = (after <= cutoff if below else after >= cutoff)[:, 0]
+    count = value * len(outputs)
+    if target.falling:
+        assert passing.sum() <= np.floor(count + 1e-9)
+    else:
+        assert passing.sum() >= np.ceil(count - 1e-9)
+    question = question_of(target, 1)
+    assert question.asked == pytest.approx(value)
+    np.testing.assert_array_equal(question.wanted.contains(after) ^ target.falling, passing)
+
+
+@pytest.mark.parametrize(
+    ("target", "inside", "outside"),
+    [
+        (at_most([0.5, None]), [0.5, 9.0], [0.6, 0.0]),
+        (at_least([None, 0.5]), [-9.0, 0.5], [9.0, 0.4]),
+        (constant([0.5, None], tolerance=0.1), [0.6, 7.0], [0.61, 0.5]),
+        (label(1).resolved(np.eye(2)), [0.4, 0.6], [0.6, 0.4]),
+    ],
+)
+def test_what_counts_as_wanted(target, inside, outside):
+    question = question_of(target, 2)
+    assert question.kind == "every"
+    assert question.wanted.contains(np.array([inside, outside])).tolist() == [True, False]
+    again = question_of(from_dict(json.loads(json.dumps(target.to_dict()))), 2)
+    assert again == question
+
+
+def test_a_quantile_is_a_share_in_other_words():
+    target = quantile(0.25, 0.4)
+    assert (target.value, target.cutoff, target.below) == (0.25, 0.4, True)
+    assert target.name == "quantile(0.25, 0.4)"
+
+
+def test_a_mean_moves_every_output_by_what_it_lacks():
+    target = resolve(mean(0.5), np.array([[0.2], [0.4]]))
+    np.testing.assert_allclose(target.of(np.array([[0.1]])), [[0.3]])
+    question = question_of(target, 1)
+    assert (question.kind, question.mean, question.falling) == ("mean", 0.5, False)
+    assert from_dict(target.to_dict()) == target
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_margins_tell_inside_from_outside_and_slopes_are_their_derivatives(seed):
+    rng = np.random.default_rng(seed)
+    outputs = rng.dirichlet([2.0, 2.0, 2.0], 5).clip(0.01, 0.9)
+    for wanted in (
+        Wanted(lower=(0.3, -np.inf, 0.2)),
+        Wanted(upper=(0.4, 0.4, 0.4)).opposite(),
+        Wanted(column=1),
+    ):
+        margins = wanted.margins(outputs, True)
+        sure = np.abs(margins) > 1e-9
+        np.testing.assert_array_equal((margins > 0)[sure], wanted.contains(outputs)[sure])
+        gradient = np.broadcast_to(np.eye(3), (5, 3, 3))
+        slopes = wanted.slopes(outputs, gradient, True)
+        step = 1e-7 * rng.normal(size=3)
+        moved = wanted.margins(outputs + step, True)
+        np.testing.assert_allclose((moved - margins), slopes @ step, atol=1e-10, rtol=1e-3)

@@ -20,7 +20,6 @@ from elsewise.features import Feature, Schema
 from elsewise.measure import input_comparison, output_comparison, output_directions
 from elsewise.moves import Rows
 from elsewise.request import Bounds, Kind, Request, populate
-from elsewise.search import Outcome
 from elsewise.text import percent
 from elsewise.transport import direction_blocks
 
@@ -136,7 +135,7 @@ def stability_of(
 def _check(explanation: Explanation, seeds: int) -> None:
     if seeds < 2:
         raise InvalidInput("seeds", expected="at least 2", received=seeds, fix="leave it out for 5")
-    if explanation.status.outcome is Outcome.MADE_ELSEWHERE:
+    if hasattr(explanation, "method"):
         raise InvalidInput(
             "explanation",
             expected="one made by elsewise.explain, which can be asked again",

@@ -20,7 +20,6 @@ from elsewise.moves import Motion, Rows
 from elsewise.request import Bounds, Problem, Request, populate
 from elsewise.request import Kind as CertificateKind
 from elsewise.request import _pose as posing
-from elsewise.search import Outcome
 from elsewise.settings import Settings
 from elsewise.targets import Target, constant
 
@@ -184,9 +183,6 @@ def answer(
     population = populate(problem)
     settings = Settings()
     certificate = certify(problem, population, rows, settings.draws, CertificateKind.IN_SAMPLE)
-    outcome = Outcome.MADE_ELSEWHERE
-    if problem.bounds.inputs is not None or problem.bounds.outputs is not None:
-        outcome = Outcome.CERTIFIED if certificate.met else Outcome.NOT_FEASIBLE
     return {
         "problem": problem,
         "model": question.model,
@@ -197,7 +193,8 @@ def answer(
         "map": Map(steps=(), motion=Motion()),
         "certificate": certificate,
         "status": Status(
-            outcome=outcome, notices=(f"made by {method}", *notices, *problem.schema.notices)
+            verdict=certificate.verdict,
+            notices=(f"made by {method}", *notices, *problem.schema.notices),
         ),
         "iterations": (),
         "settings": settings,

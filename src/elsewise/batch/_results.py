@@ -145,7 +145,7 @@ def _findings(answer: Explanation | Failure) -> dict[str, Any]:
     certificate = answer.certificate
     changed = changed_cells(to_numpy(answer.problem.factual), to_numpy(answer.rows.codes))
     return {
-        "status": answer.status.outcome.name.lower().replace("_", " "),
+        "status": answer.status.verdict.value,
         "ok": answer.ok,
         "certificate": certificate.kind.value,
         "inputs": certificate.inputs.estimate,

@@ -7,12 +7,15 @@ time, with `certify_inputs` and `certify_outputs`.
 from __future__ import annotations
 
 from elsewise.certificate._certify import certify, certify_inputs, certify_outputs
+from elsewise.certificate._reached import Reached
 from elsewise.certificate._readouts import Readout, cutoffs
 from elsewise.certificate._record import Certificate, Evidence
 from elsewise.certificate._wording import (
     interval_text,
     probability_text,
+    reached_sentence,
     readout_name,
+    stayed_lines,
 )
 from elsewise.request import Kind, Verdict
 
@@ -20,6 +23,7 @@ __all__ = [
     "Certificate",
     "Evidence",
     "Kind",
+    "Reached",
     "Readout",
     "Verdict",
     "certify",
@@ -28,5 +32,7 @@ __all__ = [
     "cutoffs",
     "interval_text",
     "probability_text",
+    "reached_sentence",
     "readout_name",
+    "stayed_lines",
 ]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
 from elsewise._arrays import Array, to_numpy
+from elsewise.certificate._reached import read_reached
 from elsewise.certificate._readouts import cutoffs, read_out
 from elsewise.certificate._record import Certificate, Evidence
 from elsewise.confidence import (
@@ -22,7 +24,7 @@ from elsewise.features import largest_squared_move
 from elsewise.measure import input_comparison, output_comparison, output_directions
 from elsewise.moves import Rows
 from elsewise.request import Bounds, Kind, Population, Problem
-from elsewise.targets import Constant, Derived, DistributionTarget, ResolvedShare, Sample
+from elsewise.targets import Constant, Derived, DistributionTarget, Question, ResolvedShare, Sample
 from elsewise.transport import direction_blocks
 
 __all__ = ["certify", "certify_inputs", "certify_outputs", "output_support"]
@@ -39,6 +41,8 @@ def certify(
     *,
     still: bool = False,
     cuts: tuple[float, ...] | None = None,
+    question: Question | None = None,
+    **told: Any,
 ) -> Certificate:
     """Certify moved rows against both bounds, on directions the optimizer never saw.
 
@@ -56,9 +60,24 @@ def certify(
         Whether the map leaves every row, seen or not, where it is.
     cuts
         Cut-off of each output column; by default chosen by `cutoffs` from these rows.
+    question
+        What was asked in the target's own unit; ``told`` are the further fields of `Reached`.
     """
     bounds = problem.bounds
-    before = to_numpy(problem.outputs.values(population.codes))
+    before, after = to_numpy(problem.outputs.values(population.codes)), to_numpy(rows.outputs)
+    reached = None
+    if question is not None:
+        reached = read_reached(
+            question,
+            before,
+            after,
+            kind=kind,
+            confidence=bounds.confidence,
+            reach=bounds.reach,
+            support=output_support(problem),
+            rng=problem.generator("certificate reached"),
+            **told,
+        )
     return Certificate(
         inputs=certify_inputs(problem, population, rows, draws, still=still, advise=True),
         outputs=certify_outputs(problem, population, rows, draws, advise=True),
@@ -69,10 +88,11 @@ def certify(
         readouts=read_out(
             problem,
             before,
-            to_numpy(rows.outputs),
+            after,
             output_support(problem),
             cutoffs(problem, before) if cuts is None else cuts,
         ),
+        reached=reached,
     )
 
 

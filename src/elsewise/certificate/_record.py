@@ -6,8 +6,14 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+from elsewise.certificate._reached import Reached
 from elsewise.certificate._readouts import Readout
-from elsewise.certificate._wording import certificate_lines, not_claimed, side_advice
+from elsewise.certificate._wording import (
+    certificate_lines,
+    not_claimed,
+    reached_sentence,
+    side_advice,
+)
 from elsewise.errors import from_mapping
 from elsewise.request import Kind, Verdict
 
@@ -65,28 +71,45 @@ class Certificate:
     outputs: Evidence
     kind: Kind
     confidence: float | None
-    """Joint level of the two upper limits; None where the rows are the population."""
+    """Level of each limit by itself; None where the rows are the population."""
     trim: float
     rows: int
     """Number of rows behind both sides."""
     readouts: tuple[Readout, ...] = ()
     """Mean output and share past a cut-off, before and after, each with its own interval."""
+    reached: Reached | None = None
+    """What the question asked and what was reached; None where a distance was made small."""
+    ended: Verdict | None = None
+    """How the search ended, where that says more than the numbers: nothing to do, not found, not
+    possible."""
 
     @property
     def met(self) -> bool:
-        """Whether every given bound is met."""
-        return self.inputs.met and self.outputs.met
+        """Whether every given bound is met, and what was asked is reached."""
+        sides = self.inputs.met and self.outputs.met
+        reached = self.reached
+        if reached is None:
+            return sides
+        return sides and (reached.ok if reached.asked is None else reached.certified)
 
     @property
     def verdict(self) -> Verdict:
-        """What the certificate comes to."""
-        sides = (self.inputs, self.outputs)
-        if all(side.bound is None for side in sides):
-            return Verdict.NOT_ASKED
+        """What the answer comes to; every bound and ask has to hold for "certified"."""
+        sides, reached = (self.inputs, self.outputs), self.reached
+        if self.ended is Verdict.NOTHING_TO_DO and (self.met or (reached and reached.ok)):
+            return self.ended
+        if reached is None and all(side.bound is None for side in sides):
+            return self.ended or Verdict.DESCRIBED
         if self.met:
-            return Verdict.MET
+            if self.kind is Kind.IN_SAMPLE:
+                return Verdict.DESCRIBED
+            # That every unseen row arrives cannot be certified from some of them.
+            told = reached is not None and reached.asked is None
+            return Verdict.REACHED if told and self.kind is Kind.HELD_OUT else Verdict.CERTIFIED
         hopeful = all(side.met or side.rows_needed is not None for side in sides)
-        return Verdict.NOT_CERTIFIABLE if hopeful else Verdict.NOT_MET
+        if hopeful and (reached is None or reached.ok):
+            return Verdict.REACHED
+        return self.ended or Verdict.NOT_REACHED
 
     @property
     def probability(self) -> float | None:
@@ -96,7 +119,10 @@ class Certificate:
 
     @property
     def joint_probability(self) -> float | None:
-        """Level at which both bounds hold together, by Bonferroni; None unless both are given."""
+        """Level at which both limits hold at once, by Bonferroni; None unless both have bounds.
+
+        The verdict needs no such correction: all bounds have to hold for it.
+        """
         first, second = self.inputs.probability, self.outputs.probability
         return None if first is None or second is None else max(0.0, first + second - 1.0)
 
@@ -106,8 +132,9 @@ class Certificate:
 
         None where the bounds are met, or where no number of rows would do.
         """
-        needed = [s.rows_needed for s in (self.inputs, self.outputs) if s.rows_needed is not None]
-        if self.verdict is not Verdict.NOT_CERTIFIABLE:
+        parts = [part for part in (self.inputs, self.outputs, self.reached) if part is not None]
+        needed = [part.rows_needed for part in parts if part.rows_needed is not None]
+        if self.verdict is not Verdict.REACHED or not needed:
             return None
         return max(needed) * (2 if self.kind is Kind.HELD_OUT else 1)
 
@@ -131,7 +158,10 @@ class Certificate:
             **found,
             "kind": self.kind.value,
             "readouts": list(found["readouts"]),
+            "reached": None if self.reached is None else self.reached.to_dict(),
+            "ended": None if self.ended is None else self.ended.value,
             "verdict": self.verdict.value,
+            "sentence": "" if self.reached is None else reached_sentence(self.reached),
             "met": self.met,
             "probability": self.probability,
             "joint_probability": self.joint_probability,
@@ -146,7 +176,12 @@ class Certificate:
             name: {field.name: given[name][field.name] for field in fields(Evidence)}
             for name in ("inputs", "outputs")
         }
-        return from_mapping(cls, given | sides, "certificate")
+        reached, ended = given["reached"], given["ended"]
+        more = {
+            "reached": None if reached is None else Reached.from_dict(reached),
+            "ended": None if ended is None else Verdict(ended),
+        }
+        return from_mapping(cls, given | sides | more, "certificate")
 
     def _repr_html_(self) -> str:
         from elsewise.report._notebook import certificate_html

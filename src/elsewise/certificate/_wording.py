@@ -11,6 +11,7 @@ from elsewise.text import format_distinct, percent
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from elsewise.certificate._reached import Reached
     from elsewise.certificate._readouts import Readout
     from elsewise.certificate._record import Certificate, Evidence
     from elsewise.confidence import Interval
@@ -20,8 +21,10 @@ __all__ = [
     "interval_text",
     "not_claimed",
     "probability_text",
+    "reached_sentence",
     "readout_name",
     "side_advice",
+    "stayed_lines",
 ]
 
 
@@ -86,14 +89,51 @@ def interval_text(interval: Interval) -> str:
     return f"{interval.estimate:.4g} ({interval.lower:.4g} to {interval.upper:.4g})"
 
 
+def reached_sentence(reached: Reached) -> str:
+    """Return what was asked and what was reached, as one sentence without an end.
+
+    The one place that makes this sentence: status, headline, report, CLI and JSON show it.
+    """
+    question, mean = reached.question, reached.question.wanted is None
+    seen = "rows" if reached.limit is None else "unseen rows"
+    if mean:
+        before, found = f"{reached.before:.4g}", f"{reached.reached:.4g}"
+    else:
+        before, found = _percent3(reached.before), _percent3(reached.reached)
+    limit = ""
+    if reached.limit is not None:
+        shown = f"{reached.limit:.4g}" if mean else _percent3(reached.limit)
+        limit = f" ({'at most' if reached.falling else 'at least'} {shown})"
+    if question.kind == "every":
+        asked = "" if reached.asked is None else f", {_percent3(reached.asked)} asked"
+        counts = f"{reached.arrived:,} of {reached.rows:,} {seen}"
+        return f"{question.subject}: reached by {counts}{limit}{asked}, {before} before"
+    asked = f"{reached.asked:.4g}" if mean else _percent3(reached.asked or 0.0)
+    aimed = ""
+    if reached.aimed is not None and reached.limit is not None:
+        aimed = f" (aimed at {f'{reached.aimed:.4g}' if mean else _percent3(reached.aimed)})"
+    rows = f" on {reached.rows:,} {seen}"
+    subject = question.subject if mean else f"share {question.subject}"
+    return f"{subject}: {asked} asked{aimed}, {before} before, {found} reached{rows}{limit}"
+
+
+def stayed_lines(reached: Reached) -> Iterator[str]:
+    """Yield why rows do not arrive, reason by reason."""
+    for reason, count in reached.stayed:
+        yield f"{count:,} rows are put back: {reason}"
+
+
 def certificate_lines(certificate: Certificate) -> Iterator[str]:
     """Yield the certificate line by line; `not_claimed` says more of what it does not say."""
     confidence, joint = certificate.confidence, certificate.joint_probability
-    level = "exact" if confidence is None else f"{percent(confidence, exact=True)} jointly"
+    level = "exact" if confidence is None else f"{percent(confidence, exact=True)} each"
     # Rounded down: it is a bound from below.
     both = "" if joint is None else f", joint P >= {math.floor(1e4 * joint) / 1e4:.4g}"
     verdict = f"{certificate.verdict}{both}"
     yield f"Certificate ({certificate.kind}, {level}, {certificate.rows:,} rows): {verdict}"
+    if certificate.reached is not None:
+        yield f"  {reached_sentence(certificate.reached)}"
+        yield from (f"    {line}" for line in stayed_lines(certificate.reached))
     for name, side in (("inputs", certificate.inputs), ("outputs", certificate.outputs)):
         yield f"  {name}: {_side_text(side)}"
         yield from (f"    {line}" for line in (side.advice, side.notice) if line)
@@ -138,3 +178,9 @@ def _side_text(side: Evidence) -> str:
         parts.append(f"P {probability_text(side.probability)}")
     directions = f"{side.directions} direction{'s' if side.directions > 1 else ''}"
     return f"{', '.join(parts)}  [{side.method}, {directions}]"
+
+
+def _percent3(share: float) -> str:
+    """Return a share in per cent with a digit after the point where it says more."""
+    shown = f"{100 * share:.1f}"
+    return f"{shown.removesuffix('.0')} %"

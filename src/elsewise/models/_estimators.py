@@ -132,6 +132,7 @@ def bind_estimator(
         slopes=_slopes(face, linear, evaluate),
         probability=face.probability,
         description=face.name + what,
+        labels=tuple(face.classes[k] for k in keep) if len(face.classes) == width else (),
     )
     twin = None if linear is None else _twin(face, linear, outputs)
     if twin is not None or method is None:

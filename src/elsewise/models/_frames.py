@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -129,6 +129,8 @@ class FrameOutputs:
     """Makes the same outputs from tables of a pipeline's preprocessing; None: there is none."""
     notice: str = ""
     """Why a pipeline is asked as it is."""
+    labels: tuple[Hashable, ...] = ()
+    """Class of each output; nothing where outputs are no classes."""
 
     @property
     def columns(self) -> int:

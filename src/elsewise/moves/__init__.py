@@ -3,6 +3,9 @@
 `move` is the one way in: it takes the recorded `Step` and the rows, and returns `Moved`. Offers
 come from slopes (`_steps`) and from edits (`_edits`, `_edit_offers`); `_choose` takes the cheapest
 for each row, `_in_turn` does so with less memory for many rows.
+
+A question without a bound on outputs has no steps: `find_ways` searches each row by itself
+(`_menu`, `_ways`, `_questions`), and `take_ways` says which rows take the way that was found.
 """
 
 from __future__ import annotations
@@ -21,7 +24,9 @@ from elsewise.moves._edits import (
     update_scores,
 )
 from elsewise.moves._in_turn import steps_in_turn, worth_taking_in_turn
+from elsewise.moves._menu import Menu
 from elsewise.moves._offers import MoveContext, Offers, legal_rows, side_by_side, stepped_rows
+from elsewise.moves._questions import QuestionMap, Ways, find_ways, merged_ways, prepare, take_ways
 from elsewise.moves._row_step import Moved, aim_at, move, start
 from elsewise.moves._step import Motion, Rows, Step
 from elsewise.moves._steps import (
@@ -40,27 +45,33 @@ __all__ = [
     "Choice",
     "EditScores",
     "Edits",
+    "Menu",
     "Motion",
     "MoveContext",
     "Moved",
     "Offers",
+    "QuestionMap",
     "Rows",
     "Source",
     "Step",
     "Unit",
     "View",
+    "Ways",
     "aim_at",
     "choose",
     "descent_step",
     "draw_edits",
     "edited_rows",
+    "find_ways",
     "gauss_newton_steps",
     "input_costs",
     "legal_rows",
     "link_steps",
+    "merged_ways",
     "move",
     "on_grid",
     "output_costs",
+    "prepare",
     "revert_edits",
     "row_costs",
     "row_noise",
@@ -69,6 +80,7 @@ __all__ = [
     "start",
     "stepped_rows",
     "steps_in_turn",
+    "take_ways",
     "units",
     "update_scores",
     "worth_taking_in_turn",

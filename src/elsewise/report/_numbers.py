@@ -91,7 +91,8 @@ def fingerprints(explanation: Explanation) -> dict[str, str]:
 def summary(explanation: Explanation, output: str = "model output") -> dict[str, Any]:
     """Return what a program wants to know, as JSON values; infinite and unknown numbers are None.
 
-    Keys: format, elsewise, headline, status (outcome, text, ok, binding, reachable, rows_needed),
+    Keys: format, elsewise, headline, status (verdict, sentence, asked, aimed,
+    before, reached, limit, text, ok, binding, reachable, rows_needed),
     certificate (`Certificate.to_dict`), rows, rows_moved, output (description, target,
     mean_before, mean_after), changes (one record per feature), drift, limits, seed, hashes,
     notices.
@@ -103,7 +104,13 @@ def summary(explanation: Explanation, output: str = "model output") -> dict[str,
         "elsewise": version("elsewise"),
         "headline": headline(explanation, output),
         "status": {
-            "outcome": status.outcome.name,
+            "verdict": status.verdict.value,
+            "sentence": status.sentence,
+            "asked": status.asked,
+            "aimed": status.aimed,
+            "before": status.before,
+            "reached": status.reached,
+            "limit": status.limit,
             "text": str(status),
             "ok": status.ok,
             "binding": status.binding,

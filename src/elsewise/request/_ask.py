@@ -19,7 +19,7 @@ from elsewise.request._pose import pose
 from elsewise.request._problem import Problem
 from elsewise.request._request import Request
 from elsewise.settings import Settings
-from elsewise.targets import Sample
+from elsewise.targets import Question, Sample, question_of
 
 __all__ = ["Asked", "ask", "check_seed"]
 
@@ -38,6 +38,8 @@ class Asked(NamedTuple):
     settings: Settings
     kind: Kind
     """What its answer may speak of."""
+    question: Question | None
+    """What is to be reached in the target's own unit; None: a distance is made small."""
 
 
 def ask(request: Request) -> Asked:
@@ -54,7 +56,31 @@ def ask(request: Request) -> Asked:
     kind = _kind(request.certify, bounds, rows)
     problem, encoder = pose(request, bounds)
     _check_certifiable(problem)
-    return Asked(problem, encoder, settings, kind)
+    return Asked(problem, encoder, settings, kind, _question(problem, settings))
+
+
+def _question(problem: Problem, settings: Settings) -> Question | None:
+    """What is asked row by row; None where a distance to the target is bounded, or to be traded."""
+    bounds = problem.bounds
+    question = question_of(problem.target, problem.outputs.columns)
+    by_distance = bounds.outputs is not None or settings.step == "gradient"
+    if bounds.reach is not None and (question is None or question.kind != "every"):
+        raise InvalidInput(
+            "bounds.reach",
+            expected="a target that every row is to meet: at_most, at_least, label, or constant "
+            "with a tolerance",
+            received=problem.target.name,
+            fix="leave reach out: a share, quantile or mean says itself what is to be reached",
+        )
+    for name in ("reach", "rows_moved", "cells_per_row"):
+        if getattr(bounds, name) is not None and (question is None or by_distance):
+            raise InvalidInput(
+                f"bounds.{name}",
+                expected="a question answered row by row",
+                received=problem.target.name + (" with a bound on outputs" if by_distance else ""),
+                fix=f"leave {name} out, or bounds.outputs",
+            )
+    return None if by_distance else question
 
 
 def _of_population(population: object, bounds: Bounds) -> Bounds:

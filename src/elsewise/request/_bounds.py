@@ -27,15 +27,23 @@ class Bounds:
     Examples
     --------
     >>> Bounds(inputs=0.2, outputs=0.1).side_level
-    0.975
+    0.95
     """
 
     inputs: float | None = None
     """Bound on the upper limit of the input distance."""
     outputs: float | None = None
     """Bound on the upper limit of the output distance."""
+    reach: float | None = None
+    """Share of rows that is to arrive where the target wants every row: at_most, at_least, a
+    constant with a tolerance, a label."""
+    rows_moved: float | None = None
+    """Largest share of rows that may move, of a question answered row by row."""
+    cells_per_row: int | None = None
+    """Most features that one row may change, of a question answered row by row."""
     confidence: float = 0.95
-    """Confidence that both statements hold together."""
+    """Confidence that each bound and each ask is tested at. All of them must hold for the verdict,
+    so that no level is divided (intersection-union)."""
     trim: float = 0.05
     """Share of mass at either end about which nothing is certified."""
     method: str = "auto"
@@ -58,6 +66,24 @@ class Bounds:
                     received=repr(bound),
                     fix=f"leave {name} out, or give a distance such as 0.2",
                 )
+        for name in ("reach", "rows_moved"):
+            share = getattr(self, name)
+            if share is not None and not (_is_number(share) and 0 < share <= 1):
+                percent = _is_number(share) and 2 <= share <= 100
+                raise InvalidInput(
+                    f"bounds.{name}",
+                    expected="a share in (0, 1]",
+                    received=repr(share),
+                    fix=f"did you mean {share / 100:g}" if percent else "0.95 means 95 % of rows",
+                )
+        cells = self.cells_per_row
+        if cells is not None and not (isinstance(cells, int | np.integer) and cells >= 1):
+            raise InvalidInput(
+                "bounds.cells_per_row",
+                expected="a whole number >= 1",
+                received=repr(cells),
+                fix="2 lets each row change two features",
+            )
         if not (_is_number(self.confidence) and 0 < self.confidence < 1):
             raise InvalidInput(
                 "bounds.confidence",
@@ -97,8 +123,8 @@ class Bounds:
 
     @property
     def side_level(self) -> float:
-        """Level of each side, so that both hold jointly at ``confidence`` (Bonferroni)."""
-        return (1.0 + self.confidence) / 2.0
+        """Level of each side: all must hold for the verdict, so each is tested at the whole one."""
+        return self.confidence
 
 
 def _is_number(value: object) -> bool:

@@ -19,10 +19,35 @@ class Kind(StrEnum):
 
 
 class Verdict(StrEnum):
-    """What a certificate comes to."""
+    """What an answer comes to: the same words in status, headline, report, CLI and JSON."""
 
-    MET = "met"
-    NOT_MET = "not met"
-    NOT_CERTIFIABLE = "not certifiable"
-    """A limit misses its bound, but more rows would bring every such limit under it."""
-    NOT_ASKED = "no bound asked for"
+    CERTIFIED = "certified"
+    """Every bound and ask holds at the stated confidence on unseen rows, or exactly for a whole
+    population."""
+    REACHED = "reached, not certified"
+    """The rows reach what was asked; their limits do not, or none was asked to."""
+    DESCRIBED = "described"
+    """What these rows show; no claim beyond them."""
+    NOT_REACHED = "not reached"
+    NOT_FOUND = "not found in the budget"
+    NOT_POSSIBLE = "not possible"
+    NOTHING_TO_DO = "nothing to do"
+
+    @property
+    def remedy(self) -> str:
+        """What to do about it; nothing where all is well.
+
+        Examples
+        --------
+        >>> Verdict.NOT_FOUND.remedy
+        'raise settings.seconds or settings.iterations'
+        """
+        return _REMEDIES.get(self, "")
+
+
+_REMEDIES = {
+    Verdict.REACHED: "give more rows or looser bounds",
+    Verdict.NOT_REACHED: "loosen the binding bound, or free features",
+    Verdict.NOT_FOUND: "raise settings.seconds or settings.iterations",
+    Verdict.NOT_POSSIBLE: "free features or widen ranges",
+}

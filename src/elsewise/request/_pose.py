@@ -14,7 +14,7 @@ from elsewise.models import Outputs, bind
 from elsewise.request._bounds import Bounds
 from elsewise.request._problem import Problem, generator
 from elsewise.request._request import Request
-from elsewise.targets import Share, Target, resolve
+from elsewise.targets import Mean, Share, Target, check_levels, resolve
 
 __all__ = ["pose"]
 
@@ -39,7 +39,7 @@ def pose(request: Request, bounds: Bounds) -> tuple[Problem, Encoder]:
     """
     rows, background, seed = request.rows, request.background, request.seed
     target, schema = request.target, request.schema
-    if not isinstance(target, Target | Share):
+    if not isinstance(target, Target | Share | Mean):
         raise InvalidInput(
             "target",
             expected="a target of elsewise.targets",
@@ -68,12 +68,15 @@ def pose(request: Request, bounds: Bounds) -> tuple[Problem, Encoder]:
     codes = encoder.encode(rows)
     _check_rules(schema, rows, codes)
     outputs = bind(request.model, encoder, probe=codes)
+    labels = getattr(outputs, "labels", ())
     placed, given = outputs.place(codes), encoder.encode(donors)
     precise = outputs.precise(np.concatenate([codes, given]))
     if getattr(precise, "notice", ""):
         outputs = precise  # asked as it is: one and the same
     precise_outputs = precise.values(placed)
-    target = resolve(target, precise_outputs)
+    target = resolve(target, precise_outputs, labels)
+    support = bounds.support or ((0.0, 1.0) if outputs.probability else None)
+    check_levels(target, support, outputs.probability)
     if target.columns not in (None, outputs.columns):
         raise InvalidInput(
             "target",

@@ -11,7 +11,7 @@ import pandas as pd
 from elsewise.features import Schema
 from elsewise.request._bounds import Bounds
 from elsewise.settings import Settings
-from elsewise.targets import Share, Target
+from elsewise.targets import Mean, Share, Target
 
 __all__ = ["Request"]
 
@@ -33,7 +33,7 @@ class Request:
 
     model: Any
     rows: pd.DataFrame
-    target: Target | Share
+    target: Target | Share | Mean
     schema: Schema | None = None
     background: pd.DataFrame | None = None
     bounds: Bounds | None = None

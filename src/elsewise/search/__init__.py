@@ -3,7 +3,8 @@
 Both bounds: the paper's Algorithm 1, then the feasible iterate with the largest probability.
 One bound: eta follows that bound, and the iterate that meets it with the smallest distance on the
 other side is chosen. None: the knee of the frontier, the curve of input distance against output
-distance.
+distance. A question (a share, a mean, "at most 0.5" for every row) without a bound on outputs is
+answered row by row instead: `fit_question`.
 """
 
 from __future__ import annotations
@@ -11,24 +12,31 @@ from __future__ import annotations
 from elsewise.search._loop import Iteration, State, init, run, step
 from elsewise.search._outcome import Outcome, Solution
 from elsewise.search._pareto import knee, knee_reason, monotone_front, pareto_front
+from elsewise.search._questions import Fitted, fit_question, nothing_to_do
+from elsewise.search._row_by_row import RowAnswer, answer_row_by_row
 from elsewise.search._runs import clock, finish
 from elsewise.search._shorter_map import find_shorter_map
 from elsewise.search._strategies import iterate, solve
 from elsewise.search._sweep import trace
 
 __all__ = [
+    "Fitted",
     "Iteration",
     "Outcome",
+    "RowAnswer",
     "Solution",
     "State",
+    "answer_row_by_row",
     "clock",
     "find_shorter_map",
     "finish",
+    "fit_question",
     "init",
     "iterate",
     "knee",
     "knee_reason",
     "monotone_front",
+    "nothing_to_do",
     "pareto_front",
     "run",
     "solve",

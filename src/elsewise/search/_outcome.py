@@ -11,16 +11,14 @@ __all__ = ["Outcome", "Solution"]
 
 
 class Outcome(StrEnum):
-    """How a search ended; the text says what to do."""
+    """How a search for small distances ended; the certificate has the last word."""
 
-    CERTIFIED = "certified"
-    NOTHING_TO_DO = "nothing to do: the factual population already meets the limits"
-    CHOSEN = "no limits given: chosen at the knee of the frontier; give limits to certify a bound"
-    MADE_ELSEWHERE = "made by another method: its distances are described, not searched for"
-    NOT_FEASIBLE = "not feasible: loosen the binding limit to what is reachable, or free features"
-    NOT_CERTIFIED = "not certified: the certificate misses a limit; give more rows or looser limits"
-    NOTHING_MOVES = "nothing could move: free features or widen ranges"
-    OUT_OF_TIME = "out of time: raise settings.seconds"
+    MET = "bounds met on the rows of the fit"
+    NOTHING_TO_DO = "bounds met by the factual rows"
+    CHOSEN = "no bounds given: chosen at the knee of the frontier"
+    NOT_FEASIBLE = "bounds not met"
+    NOTHING_MOVES = "no row could move"
+    OUT_OF_TIME = "out of time"
 
 
 class Solution(NamedTuple):

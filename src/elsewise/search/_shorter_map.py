@@ -37,7 +37,7 @@ def find_shorter_map(
     """
     chosen = solution.state
     sides = [side for side in bounded_sides(problem, settings) if side is not None]
-    if solution.outcome is not Outcome.CERTIFIED or chosen.setup.sparsity > 0:
+    if solution.outcome is not Outcome.MET or chosen.setup.sparsity > 0:
         return solution
     logit = logit_of(chosen)
     state = yield from warm_start(problem, settings, init(problem, settings), should_stop, KICK)

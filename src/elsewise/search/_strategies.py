@@ -40,7 +40,7 @@ def iterate(
         solution = yield from _one(problem, settings, first, bounded, should_stop)
     else:
         solution = yield from _none(problem, settings, first, should_stop)
-    if settings.sparse and solution.outcome is Outcome.CERTIFIED:
+    if settings.sparse and solution.outcome is Outcome.MET:
         sides = [side for side in (inputs, outputs) if side is not None]
         state = yield from sparser(problem, settings, solution.state, sides, should_stop)
         solution = solution._replace(state=state)
@@ -68,16 +68,16 @@ def _both(
         if rank > best_rank:
             best, best_rank = state, rank
     if inputs.met(best) and outputs.met(best):
-        return Solution(best, Outcome.NOTHING_TO_DO if best is first else Outcome.CERTIFIED)
+        return Solution(best, Outcome.NOTHING_TO_DO if best is first else Outcome.MET)
     # Eta may have narrowed away from a feasible value: the least output distance that the input
     # bound allows decides whether there is one.
     tightest = yield from _one(problem, settings, first, inputs, should_stop)
     evidence = outputs.certified(tightest.state, settings.draws)
     if evidence.met and inputs.met(tightest.state):
-        return Solution(tightest.state, Outcome.CERTIFIED)
+        return Solution(tightest.state, Outcome.MET)
     nearest = yield from _one(problem, settings, first, outputs, should_stop)
     if outputs.met(nearest.state) and inputs.met(nearest.state):
-        return Solution(nearest.state, Outcome.CERTIFIED)
+        return Solution(nearest.state, Outcome.MET)
     if should_stop():
         outcome = Outcome.OUT_OF_TIME
     elif best.record.inputs == 0 and tightest.state.record.inputs == 0:
@@ -139,7 +139,7 @@ def _not_met(states: list[State], side: Side, should_stop: ShouldStop) -> Soluti
 
 
 def _moved(state: State) -> Outcome:
-    return Outcome.NOTHING_MOVES if state.record.inputs == 0 else Outcome.CERTIFIED
+    return Outcome.NOTHING_MOVES if state.record.inputs == 0 else Outcome.MET
 
 
 def _none(

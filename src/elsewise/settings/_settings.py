@@ -65,8 +65,10 @@ class Settings:
     """Share of the transported anchor; the rest is the factual row."""
     smoothing: float = 1.0
     """Window of the recorded maps in units of sqrt(n) ranks; 0 records every pair."""
+    slack: float = 0.05
+    """What fewer changes may cost, as a share of a row's move (root scale); 0: nothing."""
     sparse: bool = False
-    """Afterwards take back every change the limits can do without."""
+    """As few changes as possible, whatever they cost: the extreme of ``slack``."""
     redraw: bool = True
     """Draw new directions at every iteration, so that none is over-fitted; False: the paper's."""
     entropy: float | None = None
@@ -97,6 +99,7 @@ class Settings:
         _check(self.tau > 0, "tau", "a number > 0", self.tau)
         _check(self.noise is None or self.noise >= 0, "noise", "a number >= 0", self.noise)
         _check(0 <= self.rho <= 1, "rho", "a number in [0, 1]", self.rho)
+        _check(0 <= self.slack < math.inf, "slack", "a number >= 0", self.slack)
         _check(0 <= self.smoothing < math.inf, "smoothing", "a number >= 0", self.smoothing)
         _check(self.edits is None or self.edits >= 1, "edits", "at least 1", self.edits)
         _check(self.fit_rows >= 20, "fit_rows", "at least 20", self.fit_rows)

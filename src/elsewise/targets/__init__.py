@@ -8,17 +8,19 @@ Four kinds, told apart by what they can say:
 - ``Derived``: a function of each row's own factual output (``at_least``, ``at_most``, ``shift``,
   ``scale``).
 
-A ``Share`` ("60 % approved") becomes a ``Derived`` target once the rows are known: ``resolve``.
+A ``Share`` ("60 % approved", a ``quantile``, a ``label``) and a ``Mean`` become ``Derived`` targets
+once the rows are known: ``resolve``. What a target asks in its own unit is a ``Question``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from elsewise._arrays import Array
+from elsewise._arrays import Array, to_numpy
 from elsewise.errors import InvalidInput
 from elsewise.targets._checks import columns_of, level_of, rows_of
 from elsewise.targets._distribution import (
@@ -29,24 +31,34 @@ from elsewise.targets._distribution import (
     from_scipy,
     from_table,
 )
+from elsewise.targets._questions import Question, check_levels, question_of
 from elsewise.targets._rowwise import Constant, Derived, Sample
-from elsewise.targets._shares import ResolvedShare, Share
+from elsewise.targets._shares import DIRECTIONS, ResolvedShare, Share
+from elsewise.targets._wanted import Wanted
 
 __all__ = [
     "Constant",
     "Derived",
     "DistributionTarget",
+    "Mean",
+    "Question",
     "ResolvedShare",
     "Sample",
     "Share",
     "Target",
+    "Wanted",
     "at_least",
     "at_most",
+    "check_levels",
     "constant",
     "distribution",
     "family_of",
     "from_dict",
     "group",
+    "label",
+    "mean",
+    "quantile",
+    "question_of",
     "resolve",
     "sample",
     "scale",
@@ -56,6 +68,34 @@ __all__ = [
 
 Target = Sample | DistributionTarget | Constant | Derived
 """Any target of known rows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mean:
+    """A mean output, before the rows are known; made by ``mean``."""
+
+    value: float
+
+    @property
+    def name(self) -> str:
+        """How the target was asked for."""
+        return f"mean({self.value:g})"
+
+    def describe(self) -> str:
+        """Return the target in words."""
+        return f"a mean output of {self.value:g}"
+
+    def resolved(self, outputs: Array) -> Derived:
+        """Return the target row by row: every output moved by what the mean lacks."""
+        if outputs.shape[1] != 1:
+            raise InvalidInput(
+                "target",
+                expected="one output column for a mean",
+                received=f"{outputs.shape[1]} columns",
+                fix="explain one class: estimator(model, output=label)",
+            )
+        amount = self.value - float(np.mean(to_numpy(outputs)))
+        return Derived(kind="mean", level=self.value, about=amount)
 
 
 def sample(values: Array) -> Sample:
@@ -120,13 +160,16 @@ def distribution(known: Any) -> DistributionTarget:
     )
 
 
-def constant(level: Any) -> Constant:
+def constant(level: Any, tolerance: float | None = None) -> Constant:
     """Ask for the same output on every row.
 
     Parameters
     ----------
-    level : float or array (K,)
-        The output, for all columns or column by column.
+    level : float or list (K,)
+        The output, for all columns or column by column; None for a column nobody cares about.
+    tolerance : float, optional
+        How far an output may be from it and still count, in the unit of the outputs. With it the
+        question is how many rows arrive; without it, how far the outputs are from the value.
 
     Examples
     --------
@@ -134,7 +177,11 @@ def constant(level: Any) -> Constant:
     >>> constant(1.0).of(numpy.array([[0.3], [0.8]])).T
     array([[1., 1.]])
     """
-    return Constant(level=level_of("level", level))
+    if tolerance is not None and _number("tolerance", tolerance) < 0.0:
+        raise InvalidInput(
+            "tolerance", expected="a number >= 0", received=repr(tolerance), fix="leave it out"
+        )
+    return Constant(level=level_of("level", level, np.nan), tolerance=tolerance)
 
 
 def at_least(level: Any) -> Derived:
@@ -142,8 +189,8 @@ def at_least(level: Any) -> Derived:
 
     Parameters
     ----------
-    level : float or array (K,)
-        The bound, for all columns or column by column.
+    level : float or list (K,)
+        The bound, for all columns or column by column; None for a column nobody cares about.
 
     Examples
     --------
@@ -151,7 +198,7 @@ def at_least(level: Any) -> Derived:
     >>> at_least(0.6).of(numpy.array([[0.3], [0.8]])).T
     array([[0.6, 0.8]])
     """
-    return Derived(kind="at_least", level=level_of("level", level))
+    return Derived(kind="at_least", level=level_of("level", level, -np.inf))
 
 
 def at_most(level: Any) -> Derived:
@@ -159,8 +206,8 @@ def at_most(level: Any) -> Derived:
 
     Parameters
     ----------
-    level : float or array (K,)
-        The bound, for all columns or column by column.
+    level : float or list (K,)
+        The bound, for all columns or column by column; None for a column nobody cares about.
 
     Examples
     --------
@@ -168,7 +215,7 @@ def at_most(level: Any) -> Derived:
     >>> at_most(0.6).of(numpy.array([[0.3], [0.8]])).T
     array([[0.3, 0.6]])
     """
-    return Derived(kind="at_most", level=level_of("level", level))
+    return Derived(kind="at_most", level=level_of("level", level, np.inf))
 
 
 def shift(amount: Any) -> Derived:
@@ -217,29 +264,34 @@ def share(
     value: float | None = None,
     *,
     of: int | str | None = None,
+    above: float | None = None,
+    below: float | None = None,
+    at_least: float | None = None,
+    at_most: float | None = None,
     cutoff: float = 0.5,
     margin: float = 0.05,
     **named: float,
 ) -> Share:
     """Ask for a share of the rows past a cut-off, moving as few rows as little as possible.
 
-    Rows that pass stay as they are. Of the others, as many as the share needs are asked to pass,
-    those with the highest outputs; the rest keep their outputs. A held-out row is asked if its
-    output is as high as theirs. Rows may stop short of what is asked by about the output limit:
-    the share is reached where that limit is small against the margin.
+    The share rises or falls to what is asked. Rows that need not move stay as they are.
 
     Parameters
     ----------
     value : float
-        The share, in (0, 1]; or given by a name for what passes: ``share(approved=0.6)``.
-    of : int or str, optional
-        Of a model with several outputs, the column of the class that is to be the most likely.
-        With one output, a name for what passes.
+        The share, in [0, 1]; or given by a name for what passes: ``share(approved=0.6)``.
+    of : class label, int or str, optional
+        Of a model with several outputs, the class that is to be the most likely. With one output,
+        a name for what passes.
+    above, below : float, optional
+        With one output, the output that counts as passing, from there on or up to there.
+    at_least, at_most : float, optional
+        In the place of ``value``: the share, moved in one direction only.
     cutoff : float
-        With one output, the output that counts as passing.
+        The same as ``above``; 0.5 suits probabilities.
     margin : float
-        How far past the cut-off rows are asked to go, in units of the output; with several
-        outputs, by how much the class is to lead.
+        How far past the cut-off rows are asked to go under `Bounds(outputs=)`, in units of the
+        output; with several outputs, by how much the class is to lead.
 
     Examples
     --------
@@ -247,21 +299,33 @@ def share(
     >>> outputs = numpy.array([[0.1], [0.3], [0.4], [0.9]])
     >>> share(approved=0.75).resolved(outputs).of(outputs).T
     array([[0.1 , 0.55, 0.55, 0.9 ]])
+    >>> share(0.2, below=1.5).describe()
+    '20% of rows past the cut-off (output at most 1.5), the others as they are'
     """
-    if len(named) + (value is not None or of is not None) != 1:
+    ways = {"to": value, "at_least": at_least, "at_most": at_most}
+    given = {way: number for way, number in ways.items() if number is not None}
+    if len(named) + (len(given) > 0 or of is not None) != 1 or len(given) > 1:
         raise InvalidInput(
             "share",
             expected="one share, with or without a name",
-            received=f"{named or 'none'}" + (f" beside {value!r}" if named and value else ""),
-            fix="share(approved=0.6), or share(0.6, of='approved')",
+            received=f"{named or 'none'}" + (f" beside {given}" if given else ""),
+            fix="share(approved=0.6), share(0.6, of='approved') or share(at_least=0.6)",
         )
-    of, value = next(iter(named.items()), (of, value))
-    if value is None or not 0.0 < _number("value", value) <= 1.0:
+    of, value = next(iter(named.items()), (of, next(iter(given.values()), None)))
+    if value is None or not 0.0 <= _number("value", value) <= 1.0:
+        percent = value is not None and 2.0 <= _number("value", value) <= 100.0
         raise InvalidInput(
             "value",
-            expected="a share in (0, 1]",
+            expected="a share in [0, 1]",
             received=repr(value),
-            fix="share(0.6) asks for 60 % of the rows",
+            fix=f"did you mean {value / 100:g}" if percent else "share(0.6) asks for 60 % of rows",  # type: ignore[operator]
+        )
+    if above is not None and below is not None:
+        raise InvalidInput(
+            "below",
+            expected="above= or below=",
+            received=f"above={above!r} beside below={below!r}",
+            fix="give one of them; share(0.2, below=0.3) counts outputs of at most 0.3",
         )
     if _number("margin", margin) < 0.0:
         raise InvalidInput(
@@ -270,20 +334,66 @@ def share(
     if not (of is None or isinstance(of, str | int | np.integer)) or isinstance(of, bool):
         raise InvalidInput(
             "of",
-            expected="the column of a class, or a name",
+            expected="the label or column of a class, or a name",
             received=repr(of),
-            fix="share(0.6, of=2) or share(approved=0.6)",
+            fix="share(0.6, of='promoted') or share(approved=0.6)",
         )
+    end = above if above is not None else below if below is not None else cutoff
     return Share(
         value=float(value),
         of=int(of) if isinstance(of, np.integer) else of,
-        cutoff=_number("cutoff", cutoff),
+        cutoff=_number("cutoff", end),
         margin=float(margin),
+        below=below is not None,
+        direction=next(iter(given), "to"),
     )
 
 
-def resolve(target: Target | Share, outputs: Array) -> Target:
-    """Return the target for rows with these factual outputs (n, K).
+def quantile(q: float, value: float) -> Share:
+    """Ask for a quantile of the outputs: a share ``q`` of the rows at or below ``value``.
+
+    Examples
+    --------
+    >>> quantile(0.5, 0.3).describe()
+    '50% of rows past the cut-off (output at most 0.3), the others as they are'
+    """
+    if not 0.0 < _number("q", q) < 1.0:
+        percent = 2.0 <= q < 100.0
+        raise InvalidInput(
+            "q",
+            expected="a level in (0, 1)",
+            received=repr(q),
+            fix=f"did you mean {q / 100:g}" if percent else "0.5 is the median",
+        )
+    asked = share(q, below=_number("value", value))
+    return replace(asked, said=f"quantile({q:g}, {value:g})")
+
+
+def label(of: int | str) -> Share:
+    """Ask for one class to be the most likely for every row.
+
+    Examples
+    --------
+    >>> label("promoted").name
+    "label('promoted')"
+    """
+    return replace(share(1.0, of=of), direction="every", said=f"label({of!r})")
+
+
+def mean(value: float) -> Mean:
+    """Ask for a mean output, whatever the outputs of single rows.
+
+    Examples
+    --------
+    >>> import numpy
+    >>> resolve(mean(0.5), numpy.array([[0.2], [0.4]])).describe()
+    'a mean output of 0.5'
+    """
+    return Mean(value=_number("value", value))
+
+
+def resolve(target: Target | Share | Mean, outputs: Array, labels: Sequence[Any] = ()) -> Target:
+    """Return the target for rows with these factual outputs (n, K) of a model with these classes.
 
     Examples
     --------
@@ -291,7 +401,9 @@ def resolve(target: Target | Share, outputs: Array) -> Target:
     >>> resolve(at_least(0.6), numpy.array([[0.3]])).name
     'at_least(0.6)'
     """
-    return target.resolved(outputs) if isinstance(target, Share) else target
+    if isinstance(target, Share):
+        return target.labelled(labels).resolved(outputs)
+    return target.resolved(outputs) if isinstance(target, Mean) else target
 
 
 def from_dict(saved: Mapping[str, Any]) -> Target:
@@ -323,10 +435,28 @@ def from_dict(saved: Mapping[str, Any]) -> Target:
         ) from error
 
 
-def _resolved_share(value: Any, of: Any, cutoff: Any, margin: Any, threshold: Any) -> ResolvedShare:
+def _resolved_share(
+    value: Any,
+    of: Any,
+    cutoff: Any,
+    margin: Any,
+    threshold: Any,
+    below: Any,
+    direction: Any,
+    said: Any,
+    falling: Any,
+) -> ResolvedShare:
     """Rebuild a share of known rows from its ``to_dict``."""
+    if direction not in DIRECTIONS or not isinstance(said, str):
+        raise ValueError(f"direction {direction!r}, said {said!r}")
     asked = share(value, of=of, cutoff=cutoff, margin=margin)
-    return ResolvedShare(level=asked.cutoff, share=asked, threshold=_number("threshold", threshold))
+    asked = replace(asked, below=bool(below), direction=direction, said=said)
+    return ResolvedShare(
+        level=asked.cutoff,
+        share=asked,
+        threshold=_number("threshold", threshold),
+        falling=bool(falling),
+    )
 
 
 def _number(argument: str, value: Any) -> float:
@@ -343,6 +473,9 @@ _MAKERS: dict[Any, Callable[..., Target]] = {
     "sample": sample,
     "group": group,
     "constant": constant,
+    "mean": lambda level, about: Derived(
+        kind="mean", level=_number("level", level), about=_number("about", about)
+    ),
     "at_least": at_least,
     "at_most": at_most,
     "shift": shift,

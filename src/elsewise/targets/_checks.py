@@ -45,8 +45,13 @@ def rows_of(argument: str, values: Any) -> np.ndarray:
     return rows
 
 
-def level_of(argument: str, value: Any) -> Level:
-    """Return a number, or one number per output column."""
+def level_of(argument: str, value: Any, nobody: float | None = None) -> Level:
+    """Return a number, or one number per output column; ``nobody`` in the place of each None."""
+    if nobody is not None and isinstance(value, list | tuple) and None in value:
+        cared = [part for part in value if part is not None]
+        if cared:
+            rest = iter(numbers(argument, cared).tolist())
+            return tuple(nobody if part is None else next(rest) for part in value)
     array = numbers(argument, value)
     if array.ndim > 1 or array.size == 0:
         raise InvalidInput(
@@ -63,7 +68,9 @@ def columns_of(level: Level) -> int | None:
 
 
 def text(level: Level) -> str:
-    return f"[{', '.join(map(text, level))}]" if isinstance(level, tuple) else f"{level:g}"
+    if isinstance(level, tuple):
+        return f"[{', '.join(map(text, level))}]"
+    return f"{level:g}" if np.isfinite(level) else "any"
 
 
 def check_breaks(breaks: Any) -> np.ndarray:

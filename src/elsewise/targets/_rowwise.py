@@ -54,15 +54,19 @@ class Constant:
     Parameters
     ----------
     level : float or tuple (K,)
-        The output, for all columns or column by column.
+        The output, for all columns or column by column; NaN for columns nobody cares about.
+    tolerance : float, optional
+        How far an output may be from it and still count as equal.
     """
 
     level: Level
+    tolerance: float | None = None
 
     @property
     def name(self) -> str:
         """How the target was asked for."""
-        return f"constant({text(self.level)})"
+        more = "" if self.tolerance is None else f", tolerance={self.tolerance:g}"
+        return f"constant({text(self.level)}{more})"
 
     @property
     def columns(self) -> int | None:
@@ -72,21 +76,25 @@ class Constant:
     def of(self, outputs: Array) -> Array:
         """Return the wanted outputs (n, K) of rows with these factual outputs (n, K)."""
         _check_columns(self, outputs)
-        return namespace(outputs).zeros_like(outputs) + asarray_like(self.level, outputs)
+        xp = namespace(outputs)
+        level = xp.zeros_like(outputs) + asarray_like(self.level, outputs)
+        return xp.where(xp.isnan(level), outputs, level)
 
     def describe(self) -> str:
         """Return the target in words."""
-        return f"every output equal to {text(self.level)}"
+        within = "" if self.tolerance is None else f" within {self.tolerance:g}"
+        return f"every output equal to {text(self.level)}{within}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the target as JSON values."""
-        return {"kind": "constant", "arguments": [self.level]}
+        return {"kind": "constant", "arguments": [_saved(self.level), self.tolerance]}
 
 
 _RULES: dict[str, Callable[[Any, Array, Array, Array], Array]] = {
     "at_least": lambda xp, outputs, level, about: xp.maximum(outputs, level),
     "at_most": lambda xp, outputs, level, about: xp.minimum(outputs, level),
     "shift": lambda xp, outputs, level, about: outputs + level,
+    "mean": lambda xp, outputs, level, about: outputs + about,
     # In this form a factor of 1 changes no bit of the output.
     "scale": lambda xp, outputs, level, about: level * outputs + (1.0 - level) * about,
 }
@@ -95,6 +103,7 @@ _WORDS = {
     "at_least": "every output at least {level}, those above as they are",
     "at_most": "every output at most {level}, those below as they are",
     "shift": "every output moved by {level}",
+    "mean": "a mean output of {level}",
     "scale": "every output's distance from {about} multiplied by {level}",
 }
 
@@ -106,11 +115,11 @@ class Derived:
     Parameters
     ----------
     kind : str
-        "at_least", "at_most", "shift" or "scale".
+        "at_least", "at_most", "shift", "mean" or "scale".
     level : float or tuple (K,)
         The bound, the amount or the factor, for all columns or column by column.
     about : float or tuple (K,)
-        The output that "scale" leaves in place.
+        The output that "scale" leaves in place; how far a "mean" has to move.
     """
 
     kind: str
@@ -140,8 +149,15 @@ class Derived:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the target as JSON values."""
-        about = [self.about] if self.kind == "scale" else []
-        return {"kind": self.kind, "arguments": [self.level, *about]}
+        about = [self.about] if self.kind in ("scale", "mean") else []
+        return {"kind": self.kind, "arguments": [_saved(self.level), *about]}
+
+
+def _saved(level: Level) -> Any:
+    """Return a level as JSON values; None for the columns nobody cares about."""
+    if not isinstance(level, tuple):
+        return level
+    return [value if np.isfinite(value) else None for value in level]
 
 
 def _check_columns(target: Constant | Derived, outputs: Array) -> None:

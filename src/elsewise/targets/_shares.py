@@ -1,8 +1,9 @@
-"""A share of the rows past a cut-off: "60 % approved"."""
+"""A share of the rows past a cut-off: "60 % approved", "the median at 0.3", "all promoted"."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from math import ceil
 from typing import Any
 
@@ -11,7 +12,10 @@ import numpy as np
 from elsewise._arrays import Array, namespace, to_numpy
 from elsewise.errors import InvalidInput
 from elsewise.targets._rowwise import Derived
+from elsewise.targets._wanted import Wanted
 from elsewise.text import percent
+
+DIRECTIONS = ("to", "at_least", "at_most", "every")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,34 +25,71 @@ class Share:
     Parameters
     ----------
     value : float
-        The share asked for, in (0, 1].
+        The share asked for, in [0, 1].
     of : int or str, optional
-        Of several outputs, the column of the class; of one, a name for what passes the cut-off.
+        Of several outputs, the column or label of the class; of one, a name for what passes.
     cutoff : float
         The output that counts as passing, where there is one.
     margin : float
-        How far past the cut-off rows are asked to go.
+        How far past the cut-off rows are asked to go under a bound on the output distance.
+    below : bool
+        Whether outputs at or below the cut-off are meant, instead of those at or above it.
+    direction : str
+        "to": the share rises or falls to the value; "at_least", "at_most": it moves that way only;
+        "every": all rows are to pass, and the share is told.
+    said : str
+        How the target was asked for, where not as a share.
     """
 
     value: float
     of: int | str | None = None
     cutoff: float = 0.5
     margin: float = 0.05
+    below: bool = False
+    direction: str = "to"
+    said: str = ""
 
     @property
     def name(self) -> str:
         """How the target was asked for."""
+        if self.said:
+            return self.said
+        value = f"{self.value:g}" if self.direction == "to" else f"{self.direction}={self.value:g}"
         if isinstance(self.of, str):
-            return f"share({self.of}={self.value:g})"
-        return f"share({self.value:g}" + (")" if self.of is None else f", of={self.of})")
+            plain = self.direction == "to"
+            return f"share({self.of}={value})" if plain else f"share({value}, of={self.of!r})"
+        return f"share({value}" + (")" if self.of is None else f", of={self.of})")
+
+    @property
+    def passing(self) -> str:
+        """What counts as passing, in words."""
+        if isinstance(self.of, int):
+            return f"class {self.of} the most likely"
+        way = "at most" if self.below else "at least"
+        return f"{self.of or 'past the cut-off'} (output {way} {self.cutoff:g})"
 
     def describe(self) -> str:
         """Return the target in words."""
-        if isinstance(self.of, int):
-            what = f"with class {self.of} the most likely"
-        else:
-            what = f"{self.of or 'past the cut-off'} (output at least {self.cutoff:g})"
-        return f"at least {percent(self.value, exact=True)} of rows {what}, the others as they are"
+        if self.direction == "every":
+            return f"every row {self.passing}"
+        words = {"at_least": "at least ", "at_most": "at most "}.get(self.direction, "")
+        rows = f"{percent(self.value, exact=True)} of rows {self.passing}"
+        return f"{words}{rows}, the others as they are"
+
+    def labelled(self, labels: Sequence[Any]) -> Share:
+        """Return the share with its class as a column, for a model with these class labels."""
+        if len(labels) < 2 or self.of is None:
+            return self
+        if self.of in labels:
+            return replace(self, of=list(labels).index(self.of))
+        if isinstance(self.of, int) and 0 <= self.of < len(labels):
+            return self
+        raise InvalidInput(
+            "of",
+            expected=f"one of the classes {list(labels)}",
+            received=repr(self.of),
+            fix=f"share(0.6, of={labels[-1]!r})",
+        )
 
     def resolved(self, outputs: Array) -> ResolvedShare:
         """Return the target row by row, for a population with these factual outputs (n, K).
@@ -62,20 +103,27 @@ class Share:
         >>> Share(value=0.5, margin=0.0).resolved(outputs).of(outputs).T
         array([[0.1, 0.3, 0.5, 0.9]])
         """
-        lead = np.sort(to_numpy(self.lead(outputs)))[::-1]
+        lead = to_numpy(self.lead(outputs))
+        before = float(np.mean(lead >= 0.0))
+        falling = self.direction == "at_most" or (self.direction == "to" and before > self.value)
+        toward = np.sort(_toward(lead, falling))[::-1]
+        needed = 1.0 - self.value if falling else self.value
         # A share that is a whole number of rows asks for no row more, in spite of rounding.
-        last = lead[ceil(self.value * lead.size - 1e-9) - 1]
-        lower = lead[lead < last]
+        count = ceil(needed * toward.size - 1e-9)
+        if count == 0:
+            return ResolvedShare(level=self.cutoff, share=self, threshold=0.0, falling=falling)
+        last = toward[count - 1]
+        lower = toward[toward < last]
         # Halfway to the next row: the last bit of an output cannot decide who is asked.
-        threshold = (last + lower[0]) / 2 if lower.size else last - 1.0
-        return ResolvedShare(level=self.cutoff, share=self, threshold=min(float(threshold), 0.0))
+        threshold = min(float((last + lower[0]) / 2 if lower.size else last - 1.0), 0.0)
+        return ResolvedShare(level=self.cutoff, share=self, threshold=threshold, falling=falling)
 
     def lead(self, outputs: Array) -> Array:
         """Return how far each row (n,) is past the cut-off, or its class ahead of the next best."""
         xp = namespace(outputs)
         column = self.column(outputs.shape[1])
         if column is None:
-            return outputs[:, 0] - self.cutoff
+            return (outputs[:, 0] - self.cutoff) * (-1.0 if self.below else 1.0)
         rest = xp.where(is_column(outputs, column), xp.full_like(outputs, -np.inf), outputs)
         return outputs[:, column] - xp.max(rest, axis=-1)
 
@@ -92,6 +140,13 @@ class Share:
             )
         return self.of
 
+    def wanted(self, columns: int) -> Wanted:
+        """Return the outputs that pass."""
+        column = self.column(columns)
+        if column is not None:
+            return Wanted(column=column)
+        return Wanted(upper=(self.cutoff,)) if self.below else Wanted(lower=(self.cutoff,))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolvedShare(Derived):
@@ -103,11 +158,14 @@ class ResolvedShare(Derived):
         What was asked for.
     threshold : float
         Rows that fall short of passing, but by no more than this number <= 0, are asked to pass.
+    falling : bool
+        Whether rows are asked to leave the outputs that pass.
     """
 
     kind: str = "share"
     share: Share
     threshold: float
+    falling: bool = False
 
     @property
     def name(self) -> str:
@@ -118,14 +176,19 @@ class ResolvedShare(Derived):
         """Return the wanted outputs (n, K) of rows with these factual outputs (n, K)."""
         xp = namespace(outputs)
         share, column = self.share, self.share.column(outputs.shape[1])
-        lead = share.lead(outputs)
+        lead = _toward(share.lead(outputs), self.falling)
         asked = (lead >= self.threshold) & (lead < 0.0)
         if column is None:
-            wanted = xp.full_like(outputs, share.cutoff + share.margin)
+            sign = -1.0 if share.below != self.falling else 1.0
+            wanted = xp.full_like(outputs, share.cutoff + sign * share.margin)
         else:
-            # The mixture with certainty of the class at which it leads by the margin.
+            # The mixture with certainty of a class at which it leads by the margin.
             part = xp.where(asked, (share.margin - lead) / (1.0 - lead), xp.zeros_like(lead))
-            certain = xp.astype(is_column(outputs, column), outputs.dtype)
+            own = is_column(outputs, column)
+            if self.falling:
+                rest = xp.where(own, xp.full_like(outputs, -np.inf), outputs)
+                own = rest == xp.max(rest, axis=-1, keepdims=True)
+            certain = xp.astype(own, outputs.dtype)
             wanted = outputs + part[:, None] * (certain - outputs)
         return xp.where(asked[:, None], wanted, outputs)
 
@@ -136,8 +199,17 @@ class ResolvedShare(Derived):
     def to_dict(self) -> dict[str, Any]:
         """Return the target as JSON values."""
         share = self.share
-        asked = [share.value, share.of, share.cutoff, share.margin]
-        return {"kind": "share", "arguments": [*asked, self.threshold]}
+        asked = [share.value, share.of, share.cutoff, share.margin, self.threshold]
+        more = [share.below, share.direction, share.said, self.falling]
+        return {"kind": "share", "arguments": [*asked, *more]}
+
+
+def _toward(lead: Array, falling: bool) -> Array:
+    """Return how far rows are where they should go; one at the cut-off passes and has to leave."""
+    if not falling:
+        return lead
+    xp = namespace(lead)
+    return xp.where(lead == 0.0, xp.full_like(lead, -1e-300), -lead)
 
 
 def is_column(outputs: Array, column: int) -> Array:

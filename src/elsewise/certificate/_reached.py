@@ -1,0 +1,160 @@
+"""What a question asked and what was reached, in the question's own unit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import betaincinv
+
+from elsewise.confidence import mean_interval
+from elsewise.errors import from_mapping
+from elsewise.request import Kind
+from elsewise.targets import Question
+
+__all__ = ["Reached", "read_reached", "share_limit"]
+
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reached:
+    """The number a question is about: asked, aimed at, before, reached, and its limit.
+
+    Shares and means are as the user counts them: where a share is to fall, its limit is an upper
+    one.
+    """
+
+    question: Question
+    asked: float | None
+    """What was asked for; None where every row was asked, which is told and not certified."""
+    aimed: float | None
+    """What the fit aimed at, to leave room for rows it has not seen."""
+    before: float
+    reached: float
+    limit: float | None
+    """One-sided confidence limit of what is reached on unseen rows; None where none is claimed."""
+    level: float | None
+    """Confidence of that limit, by itself."""
+    rows: int
+    """Number of rows that were counted."""
+    arrived: int
+    """How many of them are where the question wants them; of a mean, how many moved."""
+    moved: int
+    """Number of explained rows that move."""
+    stayed: tuple[tuple[str, int], ...] = ()
+    """How many explained rows do not arrive, by reason."""
+    binding: str = ""
+    """The bound that kept rows from arriving; nothing if none did."""
+
+    @property
+    def falling(self) -> bool:
+        """Whether the number was to be at most what was asked for."""
+        return self.question.falling
+
+    def _reaches(self, value: float) -> bool:
+        if self.asked is None:
+            return True
+        slack = ROUNDING * max(abs(self.asked), abs(self.before))
+        return value <= self.asked + slack if self.falling else value >= self.asked - slack
+
+    @property
+    def ok(self) -> bool:
+        """Whether the counted rows reach what was asked; of every row, whether all arrive."""
+        return self.arrived == self.rows if self.asked is None else self._reaches(self.reached)
+
+    @property
+    def certified(self) -> bool:
+        """Whether the limit, or the number itself where it is known, reaches what was asked."""
+        return self.asked is not None and self._reaches(
+            self.reached if self.limit is None else self.limit
+        )
+
+    @property
+    def rows_needed(self) -> int | None:
+        """About how many counted rows would bring the limit to what was asked; None if none do."""
+        if self.asked is None or self.limit is None or self.certified or not self.ok:
+            return None
+        room, error = abs(self.reached - self.asked), abs(self.reached - self.limit)
+        return None if room <= 0.01 * error else int(np.ceil(self.rows * (error / room) ** 2))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return every number as JSON values."""
+        return {**asdict(self), "ok": self.ok, "certified": self.certified}
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Reached:
+        """Return the record that `to_dict` wrote."""
+        given = {name: content[name] for name in cls.__dataclass_fields__}
+        given = {**given, "question": Question.from_dict(content["question"])}
+        return from_mapping(cls, given, "reached")
+
+
+def share_limit(hits: int, rows: int, level: float) -> float:
+    """Return the exact lower limit of a share of which ``hits`` of ``rows`` were seen.
+
+    Clopper and Pearson, one-sided: the share at which so many hits have probability 1 - level.
+
+    Examples
+    --------
+    >>> round(share_limit(100, 100, 0.95), 3), share_limit(0, 10, 0.95)
+    (0.97, 0.0)
+    """
+    return float(betaincinv(hits, rows - hits + 1, 1.0 - level)) if hits else 0.0
+
+
+def read_reached(
+    question: Question,
+    before: np.ndarray,
+    after: np.ndarray,
+    *,
+    kind: Kind,
+    confidence: float,
+    reach: float | None,
+    support: tuple[float, float] | None,
+    rng: np.random.Generator,
+    **more: Any,
+) -> Reached:
+    """Count what the rows reach, with outputs (n, K) before and after.
+
+    Parameters
+    ----------
+    reach
+        Share of arriving rows that was asked for, where the question is about every row.
+    support
+        The ends that no output can leave.
+    """
+    claims = kind is Kind.HELD_OUT
+    level = confidence if claims else None
+    if question.wanted is None:
+        values = after[:, 0] - before[:, 0] if question.relative else after[:, 0]
+        arrived = int(np.sum(np.any(after != before, axis=1)))
+        limit = None
+        if claims:
+            ends = None if support is None else (support[0], support[1])
+            if ends is not None and question.relative:
+                ends = (ends[0] - ends[1], ends[1] - ends[0])
+            found = mean_interval(values, 2.0 * confidence - 1.0, rng, ends)
+            limit = found.upper if question.falling else found.lower
+        first, last = 0.0 if question.relative else float(before.mean()), float(values.mean())
+        asked: float | None = question.mean
+    else:
+        inside = question.wanted.contains(after)
+        arrived = int(inside.sum())
+        first = question.said(float(question.wanted.contains(before).mean()))
+        last = question.said(float(inside.mean()))
+        limit = question.said(share_limit(arrived, len(after), confidence)) if claims else None
+        asked = reach if question.kind == "every" else question.asked
+    return Reached(
+        question=question,
+        asked=asked,
+        before=first,
+        reached=last,
+        limit=limit,
+        level=level,
+        rows=len(after),
+        arrived=arrived,
+        **more,
+    )

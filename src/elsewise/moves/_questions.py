@@ -1,0 +1,325 @@
+"""The question's own loss, row by row: which ways there are, and which rows take theirs.
+
+A fit records a menu, a price and a hash: a row whose cheapest way costs less than the price takes
+it, of those whose way costs exactly the price the ones with the smaller hash do. For a mean it
+records the exchange rate between movement and output. All of it replays on any row by itself.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from elsewise._arrays import Array, to_numpy
+from elsewise._resources import current
+from elsewise.moves._menu import Menu, build_menu
+from elsewise.moves._step import Motion, Step
+from elsewise.moves._steps import row_noise
+from elsewise.moves._ways import (
+    Goal,
+    Ground,
+    Pool,
+    differ,
+    explore,
+    improve,
+    offer_slopes,
+    put_back,
+    refine,
+    settle,
+)
+from elsewise.request import Problem, broken_rows
+from elsewise.targets import Question
+
+__all__ = ["QuestionMap", "Ways", "find_ways", "merged_ways", "prepare", "take_ways"]
+
+RATE_POWERS = np.arange(-4.0, 8.5, 0.5)
+"""Powers of two, in units of the outputs' standard deviation, of the rates of exchange tried."""
+LARGEST = 1 << 23
+"""Cells of all candidates of a block of rows."""
+MOST_DONORS = 256
+FARTHER_INSIDE = (1e-7, 1e-4, 1e-2)
+"""Margins, in logits or in units of the outputs, that rows are to be inside by."""
+FAR_SLOTS = (-1, 2)
+"""Places of the pool that are searched around: the cheapest way, the cheapest short one."""
+CELL_PRICE = 0.1
+"""Price of a changed attribute where outputs are traded, over the slack: moves by less than its
+root, 0.07 standard deviations by default, do not pay."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuestionMap:
+    """The recorded answer to a question: what any row does, by itself."""
+
+    question: Question
+    menu: Menu
+    slack: float
+    """What fewer changes may cost, as a share of the length of a row's move."""
+    cells: int | None = None
+    """Most attributes that a row may change."""
+    screen: float = math.inf
+    """Rows whose first way costs more than this are searched no further, as they will stay."""
+    price: float = math.inf
+    """Rows whose way costs more than this stay."""
+    tie: float = math.inf
+    """Of rows whose way costs exactly the price, those with a larger hash stay."""
+    rates: tuple[float, ...] = ()
+    """For a mean: the rates of exchange that ways were made for."""
+    polished: float = 0.0
+    """For a mean: the rate at which ways were searched once more."""
+    rate: float = 0.0
+    """For a mean: what a unit of output may cost, in squared standard deviations."""
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """No steps: a row goes all its way at once."""
+        return ()
+
+    @property
+    def motion(self) -> Motion:
+        """No motion, for want of steps."""
+        return Motion()
+
+    @property
+    def still(self) -> bool:
+        """Whether no row moves, whatever its way costs."""
+        return self.price < 0.0 if self.question.wanted is not None else self.rate == 0.0
+
+    def with_price(self, price: float, tie: float) -> QuestionMap:
+        """Return the map in which only rows with cheaper ways move."""
+        return replace(self, price=price, tie=tie)
+
+
+class Ways(NamedTuple):
+    """Where rows could go, and what that costs."""
+
+    codes: np.ndarray
+    """(n, p): the rows where they are where they have no way."""
+    factual: np.ndarray
+    """(n, p)."""
+    costs: np.ndarray
+    """(n,): the row's own move, in squared standard deviations; infinite where there is no way."""
+    hashes: np.ndarray
+    """(n,): decides between rows with equal costs."""
+    inside: np.ndarray
+    """bool (n,): rows that need not move."""
+    frozen: np.ndarray
+    """bool (n,): rows that break a rule or range themselves, and so stay."""
+    attempted: bool = False
+    """Whether any row had something to try: a free attribute or a donor."""
+    front: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
+    """For a mean: costs (n, B), outputs gained (n, B) and codes (n, B, p) of the ways kept."""
+
+
+def prepare(
+    problem: Problem, question: Question, slack: float, cells: int | None = None
+) -> QuestionMap:
+    """Record what rows are offered: the menu, the donors, the rates."""
+    background = to_numpy(problem.background).astype(np.float64)
+    outputs = to_numpy(problem.precise.values(problem.background)).astype(np.float64)
+    factual = to_numpy(problem.factual).astype(np.float64)
+    donors, rates = background[:0], ()
+    if question.wanted is not None:
+        donors = background[question.wanted.contains(outputs)][:MOST_DONORS]
+    else:
+        spread = float(np.std(outputs)) or 1.0
+        rates = tuple((2.0**RATE_POWERS / spread).tolist())
+    menu = build_menu(problem.schema, np.concatenate([background, factual]), donors)
+    return QuestionMap(question=question, menu=menu, slack=slack, cells=cells, rates=rates)
+
+
+def find_ways(problem: Problem, recorded: QuestionMap, codes: Array) -> Ways:
+    """Search each of the rows (n, p), a bounded number at a time.
+
+    Rows whose first way costs more than the map's ``screen`` keep that way.
+    """
+    plain = to_numpy(codes).astype(np.float64)
+    question = recorded.question
+    outputs = to_numpy(problem.outputs.values(codes)).astype(np.float64)
+    frozen = to_numpy(broken_rows(problem, codes)).astype(bool)
+    inside = np.zeros(len(plain), dtype=bool)
+    if question.wanted is not None:
+        inside = question.wanted.contains(outputs)
+    moving = np.flatnonzero(~inside & ~frozen)
+    costs = np.full(len(plain), np.inf)
+    ways = Ways(plain.copy(), plain, costs, row_noise(plain, problem.seed, 1)[:, 0], inside, frozen)
+    if not recorded.menu.attributes or not moving.size:
+        return ways
+    ways = ways._replace(attempted=True)
+    count = len(recorded.menu.owner) + recorded.menu.attributes
+    size = max(1, min(_budget() // (count * plain.shape[1]), 512))
+    blocks = [moving[k : k + size] for k in range(0, moving.size, size)]
+    if question.wanted is None:
+        return _trades(problem, recorded, ways, blocks)
+    for block in blocks:
+        ways.codes[block], costs[block] = _into(problem, recorded, plain[block])
+    return ways
+
+
+def _budget() -> int:
+    """Cells that the candidates of a block may take."""
+    memory = current().memory
+    return LARGEST if memory is None else min(LARGEST, memory // 128)
+
+
+def _into(
+    problem: Problem, recorded: QuestionMap, codes: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The way of each row (n, p) into the wanted outputs, and its cost.
+
+    A model that returns single precision is searched in double precision: rows that its own
+    outputs leave outside are searched again, for a point farther inside.
+    """
+    wanted = recorded.question.wanted
+    assert wanted is not None  # what this search is for
+    single = problem.precise is not problem.outputs
+    chosen, costs = codes, np.full(len(codes), np.inf)
+    rows = np.arange(len(codes))
+    for inside in FARTHER_INSIDE[1:] if single else FARTHER_INSIDE[:1]:
+        if not rows.size:
+            break
+        found, paid = _inside_by(problem, recorded, codes[rows], inside)
+        chosen = chosen.copy()
+        chosen[rows], costs[rows] = found, paid
+        if not single:
+            return chosen, costs
+        outputs = to_numpy(problem.outputs.values(problem.outputs.place(chosen)))
+        missed = np.isfinite(costs) & ~wanted.contains(outputs.astype(np.float64))
+        rows = np.flatnonzero(missed)
+    chosen[rows], costs[rows] = codes[rows], np.inf
+    return chosen, costs
+
+
+def _inside_by(
+    problem: Problem, recorded: QuestionMap, codes: np.ndarray, inside: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """The way of each row (n, p) to a margin of at least ``inside``, and its cost."""
+    wanted, probability = recorded.question.wanted, problem.outputs.probability
+    assert wanted is not None  # what this search is for
+    unit = 1.0 if probability else problem.unit
+
+    def margins(outputs: np.ndarray) -> np.ndarray:
+        return wanted.margins(outputs, probability) / unit
+
+    def slopes(outputs: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+        return wanted.slopes(outputs, gradient, probability) / unit
+
+    goal = Goal(margins, slopes, inside=inside)
+    ground = Ground.of(problem, recorded.menu, goal, codes)
+    pool = Pool.start(ground, _here(ground))
+    explore(ground, pool, -1)
+    near = np.flatnonzero(pool.costs[:, -1] <= recorded.screen)
+    for slot in FAR_SLOTS if near.size else ():
+        part, some = ground.take(near), pool.take(near)
+        _search_around(part, some, slot)
+        pool.put(near, some)
+    chosen, found = settle(ground, pool, recorded.slack, recorded.cells)
+    rows = np.flatnonzero(found)
+    if rows.size:
+        chosen[rows] = put_back(ground.take(rows), pool.take(rows), chosen[rows])
+    costs = ground.cell_costs(chosen).sum(axis=-1)
+    return chosen, np.where(found, np.round(costs, 9), np.inf)
+
+
+def _search_around(ground: Ground, pool: Pool, slot: int) -> None:
+    """Change what a place of the pool holds, follow the slope from there, and draw it back."""
+    other = differ(pool.codes[:, slot], pool.codes[:, -1]).any(axis=1) | (slot == -1)
+    rows = np.flatnonzero(np.isfinite(pool.scores[:, slot]) & other)
+    if rows.size:
+        part, some = ground.take(rows), pool.take(rows)
+        improve(part, some, slot)
+        offer_slopes(part, some, some.codes[:, slot])
+        refine(part, some, some.codes[:, slot])
+        pool.put(rows, some)
+
+
+def _here(ground: Ground) -> np.ndarray:
+    """Margins (n,) of rows where they are; rows that break nothing are asked about."""
+    return ground.ask(ground.codes[:, None, :], np.ones((len(ground.codes), 1), dtype=bool))[:, 0]
+
+
+def _trades(problem: Problem, recorded: QuestionMap, ways: Ways, blocks: list[np.ndarray]) -> Ways:
+    """The best trades of movement for output of each row, at each of the recorded rates."""
+    n, rates = len(ways.codes), np.array(recorded.rates)
+    sign = -1.0 if recorded.question.falling else 1.0
+    price, unit = CELL_PRICE * recorded.slack, problem.unit
+
+    def margins(outputs: np.ndarray) -> np.ndarray:
+        return sign * outputs[:, 0] / unit
+
+    def slopes(outputs: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+        return sign * gradient[:, 0, :] / unit
+
+    count = len(rates) + (recorded.polished > 0.0)
+    costs, gains = np.zeros((n, count)), np.zeros((n, count))
+    codes = np.repeat(ways.codes[:, None, :], count, axis=1)
+    for block in blocks:
+        goal = Goal(margins, slopes, rates * unit, price)
+        ground = Ground.of(problem, recorded.menu, goal, ways.codes[block])
+        here = _here(ground)
+        pool = Pool.start(ground, here)
+        explore(ground, pool, 0)
+        kept = [pool]
+        if recorded.polished > 0.0:
+            ground = ground._replace(goal=goal._replace(rates=np.array([recorded.polished * unit])))
+            kept.append(_polished(ground, pool))
+        paid = [one.costs + price * _counts(ground, one.codes) for one in kept]
+        costs[block] = np.concatenate(paid, axis=1)
+        gained = np.concatenate([one.margins for one in kept], axis=1) - here[:, None]
+        gains[block] = unit * gained
+        codes[block] = np.concatenate([one.codes for one in kept], axis=1)
+    return ways._replace(front=(costs, gains, codes))
+
+
+def _polished(ground: Ground, pool: Pool) -> Pool:
+    """Search once more around the best way of each row at the one rate of the ground."""
+    scores = ground.goal.scores(pool.costs, _counts(ground, pool.codes), pool.margins)
+    best = np.argmin(scores[..., 0], axis=1)
+    rows = np.arange(len(best))
+    parts = (pool.codes, pool.margins, pool.costs, scores[..., 0])
+    last = Pool(*(part[rows, best][:, None] for part in parts))
+    improve(ground, last, 0)
+    offer_slopes(ground, last, last.codes[:, 0])
+    return last
+
+
+def _counts(ground: Ground, codes: np.ndarray) -> np.ndarray:
+    """Number of changed attributes of rows (n, C, p)."""
+    changed = (ground.cell_costs(codes) > 0.0).astype(np.float64)
+    return np.asarray((changed @ ground.menu.member.T.astype(np.float64) > 0.0).sum(axis=-1))
+
+
+def merged_ways(first: Ways, second: Ways, places: np.ndarray) -> Ways:
+    """Return the ways of all rows, those of ``second`` at ``places`` (m,), the others in order."""
+    rest = np.ones(len(first.costs) + len(second.costs), dtype=bool)
+    rest[places] = False
+
+    def both(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+        found = np.empty((rest.size, *one.shape[1:]), dtype=one.dtype)
+        found[rest], found[places] = one, other
+        return found
+
+    front = None
+    if first.front is not None and second.front is not None:
+        front = tuple(map(both, first.front, second.front))
+    pairs = zip(first[:6], second[:6], strict=True)
+    return Ways(*(both(*pair) for pair in pairs), first.attempted or second.attempted, front)  # type: ignore[arg-type]
+
+
+def take_ways(recorded: QuestionMap, ways: Ways) -> tuple[np.ndarray, np.ndarray]:
+    """Return the rows (n, p) after their moves, and which of them move, bool (n,)."""
+    if recorded.still:
+        return ways.factual, np.zeros(len(ways.factual), dtype=bool)
+    if ways.front is not None:
+        costs, gains, codes = ways.front
+        values = np.round(costs - recorded.rate * gains, 9)
+        best = np.argmin(values, axis=1)
+        rows = np.arange(len(best))
+        moves = values[rows, best] < 0.0
+        return np.where(moves[:, None], codes[rows, best], ways.codes), moves
+    moves = (ways.costs < recorded.price) | (
+        np.isfinite(ways.costs) & (ways.costs == recorded.price) & (ways.hashes <= recorded.tie)
+    )
+    return np.where(moves[:, None], ways.codes, ways.factual), moves

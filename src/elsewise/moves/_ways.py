@@ -1,0 +1,559 @@
+"""Cheap legal ways of single rows into the wanted outputs.
+
+What a row is offered, asked about and given depends on the row, the recorded tables and the model
+alone, so that the search of a row can be run again on any row, in any batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from elsewise._arrays import to_numpy
+from elsewise.features import Embedding
+from elsewise.moves._menu import Menu, move_prices
+from elsewise.moves._offers import legal_rows
+from elsewise.moves._steps import on_grid
+from elsewise.request import Population, Problem
+
+__all__ = [
+    "Goal",
+    "Ground",
+    "Pool",
+    "differ",
+    "explore",
+    "improve",
+    "offer_slopes",
+    "put_back",
+    "refine",
+    "settle",
+]
+
+LEVELS = 40
+"""Parts that the gain a row needs is counted in where combinations are made."""
+SHARES = (24, 28, 32, 34, 36, 38, 39, 40, 41, 42, 44, 46, 48, 52, 58, 64)
+"""Parts of the need that combinations are made for: single gains do not quite add up."""
+NEAREST = 4
+"""Donors asked about at first; all of them where none of these is inside."""
+SLOPE_STEPS = 5
+SOME_RATES = 3
+"""Every third rate has its own step along the slope."""
+SLOPE_SIZES = (1, 2, 3, 5, 0)
+"""Numbers that a step along the slope may change, those that help most first; 0: all."""
+CUTS, PARTS = 4, 8
+"""The way back from a changed number to its factual value is cut into so many parts so often."""
+PULLED = 8
+"""Numbers of a row that are drawn back one by one."""
+
+
+class Goal(NamedTuple):
+    """What ways are looked for, and how they are compared."""
+
+    margins: Callable[[np.ndarray], np.ndarray]
+    """Outputs (m, K) to margins (m,), >= 0 inside."""
+    slopes: Callable[[np.ndarray, np.ndarray], np.ndarray]
+    """Outputs (m, K) and their gradient (m, K, p) to the gradient (m, p) of the margins."""
+    rates: np.ndarray | None = None
+    """(B,): cost that a unit of margin is worth, one way being kept for each; None: ways inside."""
+    cell_price: float = 0.0
+    """Cost of a changed attribute beside that of the move, where margin has a rate."""
+    inside: float = 1e-7
+    """Margin at which a moved row counts as inside, so that rounding cannot undo it."""
+    counts: int = 6
+    """Ways inside are kept apart by their number of changed attributes, up to this many."""
+
+    def scores(self, costs: np.ndarray, counts: np.ndarray, margins: np.ndarray) -> np.ndarray:
+        """Return what a way is judged by, (n, C, B), the less the better, for each place kept."""
+        if self.rates is not None:
+            paid = costs + self.cell_price * counts
+            return np.asarray(on_grid(paid[..., None] - self.rates * margins[..., None]))
+        inside = np.where(margins >= self.inside, costs, np.inf)[..., None]
+        few = np.arange(1, self.counts + 1)
+        slots = np.where(counts[..., None] <= few, inside, np.inf)
+        return np.concatenate([-margins[..., None], slots, inside], axis=-1)
+
+
+class Ground(NamedTuple):
+    """Rows before they move, and all that their search may look at."""
+
+    problem: Problem
+    menu: Menu
+    goal: Goal
+    embedding: Embedding
+    population: Population
+    """The rows, as NumPy arrays."""
+    prices: tuple[np.ndarray, np.ndarray]
+
+    @classmethod
+    def of(cls, problem: Problem, menu: Menu, goal: Goal, codes: np.ndarray) -> Ground:
+        """Look at rows (n, p) that may all move."""
+        population = Population(
+            codes=codes,
+            embedded=codes[:, :0],
+            outputs=codes[:, :0],
+            legal=problem.schema.legal(codes),
+            wanted=None,
+            pinned=np.zeros(len(codes), dtype=bool),
+            complete=not bool(np.isnan(codes).any()),
+        )
+        embedding = problem.schema.embedding()
+        return cls(problem, menu, goal, embedding, population, move_prices(problem.schema))
+
+    @property
+    def codes(self) -> np.ndarray:
+        """The factual codes (n, p)."""
+        return np.asarray(self.population.codes)
+
+    def take(self, rows: np.ndarray) -> Ground:
+        """Return the ground of some of the rows, int (m,)."""
+        return self._replace(population=self.population.take(rows))
+
+    def ask(self, codes: np.ndarray, worth: np.ndarray) -> np.ndarray:
+        """Return the margins (n, C) of rows (n, C, p); -inf where not worth asking or illegal."""
+        margins = np.full(worth.shape, -np.inf)
+        if self.problem.obeys is not None and worth.any():
+            worth = worth.copy()
+            worth[worth] = self.problem.obeys(codes[worth])
+        if worth.any():
+            model = self.problem.precise
+            outputs = to_numpy(model.values(model.place(codes[worth]))).astype(np.float64)
+            margins[worth] = on_grid(self.goal.margins(outputs))
+        return margins
+
+    def cell_costs(self, codes: np.ndarray) -> np.ndarray:
+        """Return what each cell of rows (n, ..., p) pays."""
+        factual = self.codes if codes.ndim == 2 else self.codes[:, None, :]
+        moved = np.nan_to_num(codes - factual)
+        squared, swapped = self.prices
+        return np.asarray(moved * moved * squared + (moved != 0.0) * swapped)
+
+    def legal(self, codes: np.ndarray) -> np.ndarray:
+        """Return the legal rows (n, C, p) nearest to ``codes``."""
+        moved = np.moveaxis(codes, 1, 0)
+        found = np.moveaxis(legal_rows(self.embedding, self.population, moved), 0, 1).copy()
+        features = self.problem.schema.features
+        for columns in self.menu.member:
+            if sum(columns) > 1 or any(features[j].group for j in np.flatnonzero(columns)):
+                part, factual = found[..., columns], self.codes[:, None, columns]
+                whole = part.sum(axis=-1) == factual.sum(axis=-1)
+                found[..., columns] = np.where(whole[..., None], part, factual)
+        return found
+
+
+class Pool(NamedTuple):
+    """The best way found so far for each place that the goal keeps, row by row."""
+
+    codes: np.ndarray
+    """(n, B, p)."""
+    margins: np.ndarray
+    """(n, B)."""
+    costs: np.ndarray
+    """(n, B)."""
+    scores: np.ndarray
+    """(n, B): infinite where there is none."""
+
+    @classmethod
+    def start(cls, ground: Ground, here: np.ndarray) -> Pool:
+        """Return the pool of rows with margins (n,) that have only themselves."""
+        n, zero = len(ground.codes), np.zeros(here.shape)
+        scores = ground.goal.scores(zero, zero, here)
+        shape = scores.shape
+        codes = np.repeat(ground.codes[:, None, :], shape[1], axis=1)
+        return cls(
+            codes, np.repeat(here[:, None], shape[1], axis=1), np.zeros((n, shape[1])), scores
+        )
+
+    def take(self, rows: np.ndarray) -> Pool:
+        """Return the places of some of the rows."""
+        return Pool(*(part[rows] for part in self))
+
+    def put(self, rows: np.ndarray, other: Pool) -> None:
+        """Write the places of some of the rows back."""
+        for part, new in zip(self, other, strict=True):
+            part[rows] = new
+
+    def offer(self, ground: Ground, codes: np.ndarray, margins: np.ndarray) -> None:
+        """Keep what is better among ways (n, C, p) with margins (n, C)."""
+        cells = ground.cell_costs(codes)
+        costs = on_grid(cells.sum(axis=-1))
+        changed = (cells > 0.0).astype(np.float64) @ ground.menu.member.T.astype(np.float64) > 0.0
+        known = np.isfinite(margins)
+        scores = ground.goal.scores(costs, changed.sum(axis=-1), np.where(known, margins, 0.0))
+        scores[~known] = np.inf
+        best = np.argmin(scores, axis=1)
+        rows, slots = np.nonzero(
+            np.take_along_axis(scores, best[:, None, :], 1)[:, 0] < self.scores
+        )
+        chosen = best[rows, slots]
+        self.codes[rows, slots] = codes[rows, chosen]
+        self.margins[rows, slots] = margins[rows, chosen]
+        self.costs[rows, slots] = costs[rows, chosen]
+        self.scores[rows, slots] = scores[rows, chosen, slots]
+
+
+def explore(ground: Ground, pool: Pool, slot: int) -> None:
+    """Singles around each row's best way, and their combinations; then slopes and donors."""
+    improve(ground, pool, slot)
+    offer_slopes(ground, pool, ground.codes)
+    if ground.goal.rates is None:
+        _offer_donors(ground, pool)
+
+
+def improve(ground: Ground, pool: Pool, slot: int) -> None:
+    """Ask about every single change of the way in a slot, then about their best combinations."""
+    found = np.isfinite(pool.scores[:, slot])[:, None]
+    base = np.where(found, pool.codes[:, slot], pool.codes[:, 0])
+    here = np.where(found[:, 0], pool.margins[:, slot], pool.margins[:, 0])
+    codes = _singles(ground, base)
+    margins = ground.ask(codes, differ(codes, base[:, None, :]).any(axis=-1))
+    pool.offer(ground, codes, margins)
+    combined, worth = _combinations(ground, base, here, codes, margins)
+    pool.offer(ground, combined, ground.ask(combined, worth))
+
+
+def differ(codes: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Return the cells that differ; two missing cells do not."""
+    return np.asarray((codes != others) & ~(np.isnan(codes) & np.isnan(others)))
+
+
+def _singles(ground: Ground, base: np.ndarray) -> np.ndarray:
+    """Rows (n, S + A, p) with one attribute changed, or put back to its factual value."""
+    menu, count = ground.menu, len(ground.menu.owner)
+    wanted = np.where(menu.shift, base[:, menu.column], 0.0) + menu.value
+    cells = legal_rows(ground.embedding, ground.population, wanted, menu.column)
+    codes = np.repeat(base[:, None, :], count + menu.attributes, axis=1)
+    codes[:, menu.single, menu.column] = cells
+    # A level is taken as it is or not at all: its nearest legal neighbor is another level.
+    numeric = np.array([f.numeric for f in ground.problem.schema.features])
+    missed = differ(cells, wanted) & ~numeric[menu.column]
+    rows, cell = np.nonzero(missed)
+    codes[rows, menu.single[cell]] = base[rows]
+    attribute, column = np.nonzero(menu.member)
+    codes[:, count + attribute, column] = ground.codes[:, column]
+    return codes
+
+
+def _combinations(
+    ground: Ground, base: np.ndarray, here: np.ndarray, codes: np.ndarray, margins: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Combine single changes as if their gains added up, at a sequence of prices of gain.
+
+    Relative to the row with every attribute at its factual value, each attribute takes the value
+    with the largest gain - rate * cost, or none.
+    """
+    menu = ground.menu
+    count, member = len(menu.owner), menu.member
+    gains = margins - here[:, None]
+    back = np.where(np.isfinite(gains[:, count:]), gains[:, count:], 0.0)
+    own = ground.cell_costs(base) @ member.T
+    cells = ground.cell_costs(codes[:, :count])
+    costs = (cells * member[menu.owner]).sum(axis=-1)
+    # Options: the single changes, then each attribute as it is in the base.
+    gains = np.concatenate([gains[:, :count] - back[:, menu.owner], -back], axis=1)
+    costs = np.concatenate([costs, own], axis=1)
+    owner = np.concatenate([menu.owner, np.arange(menu.attributes)])
+    gains, costs = np.nan_to_num(gains, neginf=-1e9), on_grid(costs)
+    if ground.goal.rates is None:
+        need = ground.goal.inside - here - back.sum(axis=1)
+        picks = _cheapest_sums(gains, costs, owner, need)
+    else:
+        paid = costs + ground.goal.cell_price
+        picks = _best_trades(gains, paid, owner, 1.0 / ground.goal.rates)
+    everything = np.concatenate([codes[:, :count], base[:, None, :]], axis=1)
+    rows = np.arange(len(base))[:, None]
+    combined = np.repeat(ground.codes[:, None, :], picks.shape[1], axis=1)
+    for a in range(menu.attributes):
+        taken = picks[:, :, a]
+        for j in np.flatnonzero(member[a]):
+            new = everything[rows, np.minimum(taken, count), j]
+            combined[:, :, j] = np.where(taken >= 0, new, combined[:, :, j])
+    worth = differ(combined, ground.codes[:, None, :]).any(axis=-1)
+    worth[:, 1:] &= differ(combined[:, 1:], combined[:, :-1]).any(axis=-1)
+    return combined, worth
+
+
+def _best_trades(
+    gains: np.ndarray, costs: np.ndarray, owner: np.ndarray, rates: np.ndarray
+) -> np.ndarray:
+    """Option (n, B, A) with the largest gain - rate * cost of each attribute, -1 for none."""
+    picks = np.full((len(gains), len(rates), owner.max() + 1), -1)
+    for a in range(picks.shape[2]):
+        options = np.flatnonzero(owner == a)
+        value = on_grid(gains[:, None, options] - rates[:, None] * costs[:, None, options])
+        best = np.argmax(value, axis=-1)
+        good = np.take_along_axis(value, best[..., None], -1)[..., 0] > 0.0
+        picks[:, :, a] = np.where(good, options[best], -1)
+    return picks
+
+
+def _cheapest_sums(
+    gains: np.ndarray, costs: np.ndarray, owner: np.ndarray, need: np.ndarray
+) -> np.ndarray:
+    """Options (n, T, A), -1 for none, whose gains add up to T shares of what is needed.
+
+    The multiple-choice knapsack, by dynamic programming over gains counted in ``LEVELS`` parts of
+    the need: one option of each attribute at most, the least sum of costs for each sum of gains.
+    """
+    n, top = len(gains), SHARES[-1]
+    parts = LEVELS / np.maximum(need, 1e-7)[:, None]
+    level = np.clip(np.floor(gains * parts + 1e-6), 0, top).astype(np.int64)
+    table, sums = np.full((n, top + 1), np.inf), np.arange(top + 1)
+    table[:, 0] = 0.0
+    choices = []
+    for a in range(owner.max() + 1):
+        best, choice = table.copy(), np.full(table.shape, -1, dtype=np.int32)
+        for option in np.flatnonzero(owner == a):
+            if not level[:, option].any():
+                continue
+            before = np.maximum(sums - level[:, [option]], 0)
+            cost = np.take_along_axis(table, before, axis=1) + costs[:, [option]]
+            cheaper = cost < best
+            best[cheaper], choice[cheaper] = cost[cheaper], option
+        table = best
+        choices.append(choice)
+    picks = np.full((n, len(SHARES), len(choices)), -1)
+    left = np.broadcast_to(np.array(SHARES), (n, len(SHARES)))
+    rows = np.arange(n)[:, None]
+    for a in reversed(range(len(choices))):
+        option = np.take_along_axis(choices[a], left, axis=1)
+        picks[:, :, a] = option
+        left = np.where(option >= 0, np.maximum(left - level[rows, option], 0), left)
+    return picks
+
+
+class _Numbers(NamedTuple):
+    """The numbers of rows as moves z in standard deviations, 0 where nothing may move."""
+
+    unit: np.ndarray
+    """(p,): codes per standard deviation; 0 for other columns."""
+    free: np.ndarray
+    """bool (n, 1, p)."""
+    low: np.ndarray
+    """(n, 1, p): the smallest legal move."""
+    high: np.ndarray
+
+    @classmethod
+    def of(cls, ground: Ground) -> _Numbers:
+        squared, _ = ground.prices
+        numeric = np.array([f.numeric for f in ground.problem.schema.features]) & (squared > 0.0)
+        legal = ground.population.legal
+        unit = np.where(numeric, 1.0 / np.sqrt(np.where(numeric, squared, 1.0)), 0.0)
+        free = (legal.lower < legal.upper) & numeric
+        room = [
+            np.where(free, (end - ground.codes) / np.where(numeric, unit, 1.0), 0.0)[:, None, :]
+            for end in (legal.lower, legal.upper)
+        ]
+        return cls(unit, free[:, None, :], *room)
+
+
+def offer_slopes(ground: Ground, pool: Pool, base: np.ndarray) -> None:
+    """Go along the model's slope to where its linear part is just inside, a few times over.
+
+    Each step solves min |z|^2 with margin + g (z - z_x) >= 0 inside the boxes, where z is the move
+    of the numbers in standard deviations: z = clip(t g) for the least sufficient t. Where margin
+    has a rate, it solves min |z|^2 - rate g z: z = clip(rate g / 2).
+    """
+    numbers = _Numbers.of(ground)
+    if not ground.problem.precise.smooth or not numbers.free.any():
+        return
+    rates = None if ground.goal.rates is None else ground.goal.rates[::SOME_RATES]
+    sizes = [k for k in SLOPE_SIZES if k < np.sum(numbers.unit > 0.0)]
+    count = len(sizes) if rates is None else len(rates)
+    factual, scale = ground.codes[:, None, :], np.where(numbers.unit > 0.0, numbers.unit, 1.0)
+    at = np.repeat(base[:, None, :], count, axis=1)
+    chosen = np.ones((len(base), count, 1), dtype=bool)
+    for k in range(SLOPE_STEPS):
+        margins, slope = (part.reshape(*at.shape[:2], -1) for part in _slopes(ground, at))
+        slope = np.where(numbers.free, slope, 0.0) * numbers.unit
+        if rates is not None:
+            move = 0.5 * rates[:, None] * slope
+            # A number that moves by less than a changed cell costs does not pay.
+            move = np.where(move * move > ground.goal.cell_price, move, 0.0)
+            move = np.clip(move, numbers.low, numbers.high)
+        else:
+            if k == 0:
+                order = np.argsort(-on_grid(np.abs(slope[:, 0])), axis=-1, kind="stable")
+                rank = np.argsort(order, axis=-1)
+                chosen = np.stack([rank < (size or rank.shape[1]) for size in sizes], axis=1)
+            slope = np.where(chosen, slope, 0.0)
+            moved = np.where(numbers.free, np.nan_to_num(at - factual) / scale, 0.0)
+            need = 2.0 * ground.goal.inside - margins[..., 0] + np.sum(slope * moved, axis=-1)
+            move = _least_move(slope, need, numbers.low, numbers.high)
+        target = np.where(numbers.free, factual + on_grid(move) * numbers.unit, at)
+        outward = _rounded_outward(ground, target, slope)
+        both = ground.legal(np.concatenate([target, outward], axis=1))
+        pool.offer(ground, both, ground.ask(both, differ(both, factual).any(axis=-1)))
+        if not differ(both[:, :count], at).any():
+            break
+        at = both[:, :count]
+
+
+def _slopes(ground: Ground, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Margins (n * C,) of rows (n, C, p) and their gradient by codes, (n * C, p)."""
+    model, codes = ground.problem.precise, rows.reshape(-1, rows.shape[-1])
+    outputs, gradient = (
+        to_numpy(part).astype(np.float64) for part in model.values_and_gradient(model.place(codes))
+    )
+    slope = ground.goal.slopes(outputs, gradient)
+    return ground.goal.margins(outputs), np.where(np.isfinite(slope), slope, 0.0)
+
+
+def _least_move(
+    slope: np.ndarray, need: np.ndarray, low: np.ndarray, high: np.ndarray
+) -> np.ndarray:
+    """Return clip(t slope) with the least t for which slope * move sums up to ``need``."""
+    steep = np.sum(slope * slope, axis=-1)
+    shortest = np.where(steep > 0.0, need / np.where(steep > 0.0, steep, 1.0), 0.0)
+
+    def move(power: np.ndarray) -> np.ndarray:
+        length = np.maximum(shortest, 0.0) * np.exp2(power)
+        return np.clip(length[..., None] * slope, low, high)
+
+    # t is between the step without boxes and one so long that every number is at an end.
+    small, large = np.zeros(need.shape), np.full(need.shape, 30.0)
+    open_ended = np.sum(slope * move(small), axis=-1) >= need * (1.0 - 1e-12)
+    for _ in range(40):
+        middle = 0.5 * (small + large)
+        enough = np.sum(slope * move(middle), axis=-1) >= need
+        large, small = np.where(enough, middle, large), np.where(enough, small, middle)
+    return move(np.where(open_ended, 0.0, large))
+
+
+def _rounded_outward(ground: Ground, target: np.ndarray, slope: np.ndarray) -> np.ndarray:
+    """Round whole numbers the way that helps, so that rounding does not undo a step."""
+    whole = np.asarray(ground.population.legal.integer)
+    rounded = np.where(slope > 0.0, np.ceil(target), np.floor(target))
+    return np.where(whole & (slope != 0.0), rounded, target)
+
+
+def _offer_donors(ground: Ground, pool: Pool) -> None:
+    """Background rows that are inside: the nearest ones, all of them for rows without a way."""
+    donors, n = ground.menu.donors, len(ground.codes)
+    if not len(donors):
+        return
+    legal = ground.legal(np.broadcast_to(donors, (n, *donors.shape)))
+    costs = ground.cell_costs(legal).sum(axis=-1)
+    order = np.argsort(on_grid(costs), axis=1, kind="stable")
+    near = np.take_along_axis(legal, order[:, :NEAREST, None], axis=1)
+    margins = ground.ask(near, np.ones(near.shape[:2], dtype=bool))
+    pool.offer(ground, near, margins)
+    inside = margins >= ground.goal.inside
+    donor = near[np.arange(n), np.argmax(inside, axis=1)]
+    stuck = ~np.isfinite(pool.scores[:, -1])
+    if (rows := np.flatnonzero(stuck)).size:
+        part, some = ground.take(rows), pool.take(rows)
+        margins = part.ask(legal[rows], np.ones((rows.size, len(donors)), dtype=bool))
+        some.offer(part, legal[rows], margins)
+        pool.put(rows, some)
+        donor[rows] = some.codes[:, -1]
+    rows = np.flatnonzero(inside.any(axis=1) | (stuck & np.isfinite(pool.scores[:, -1])))
+    if rows.size:
+        part, some = ground.take(rows), pool.take(rows)
+        _offer_path(part, some, donor[rows])
+        pool.put(rows, some)
+
+
+def _offer_path(ground: Ground, pool: Pool, goal: np.ndarray) -> None:
+    """Take a donor's attributes one by one, in the order that pays."""
+    member, factual = ground.menu.member, ground.codes
+    here = pool.margins[:, 0]
+    single = np.where(member, goal[:, None, :], factual[:, None, :])
+    worth = differ(single, factual[:, None, :]).any(axis=-1)
+    margins = ground.ask(single, worth)
+    pool.offer(ground, single, margins)
+    costs = ground.cell_costs(single).sum(axis=-1)
+    gains = np.where(
+        worth & np.isfinite(margins), margins - np.minimum(here, 0.0)[:, None], -np.inf
+    )
+    order = np.argsort(-on_grid(gains / np.maximum(costs, 1e-9)), axis=1, kind="stable")
+    rank = np.argsort(order, axis=1, kind="stable")
+    taken = rank[:, None, :] <= np.arange(len(member))[:, None]
+    cells = (taken.astype(np.float64) @ member.astype(np.float64)) > 0.0
+    codes = np.where(cells, goal[:, None, :], factual[:, None, :])
+    pool.offer(ground, codes, ground.ask(codes, differ(codes, factual[:, None, :]).any(axis=-1)))
+
+
+def refine(ground: Ground, pool: Pool, point: np.ndarray) -> np.ndarray:
+    """Put cells of inside rows (n, p) back, and draw numbers back, as far as rows stay inside."""
+    point = put_back(ground, pool, point)
+    point = _draw_back(ground, pool, point)
+    return put_back(ground, pool, point)
+
+
+def put_back(ground: Ground, pool: Pool, point: np.ndarray) -> np.ndarray:
+    """Put attributes back to their factual values, the dearest first, until each one is needed."""
+    point, moving = point.copy(), np.arange(len(point))
+    member = ground.menu.member
+    while moving.size:
+        part, some = ground.take(moving), pool.take(moving)
+        codes = np.where(member, part.codes[:, None, :], point[moving][:, None, :])
+        margins = part.ask(codes, differ(codes, point[moving][:, None, :]).any(axis=-1))
+        some.offer(part, codes, margins)
+        pool.put(moving, some)
+        costs = np.where(margins >= ground.goal.inside, part.cell_costs(codes).sum(axis=-1), np.inf)
+        best = np.argmin(on_grid(costs), axis=1)
+        good = np.isfinite(costs[np.arange(moving.size), best])
+        point[moving[good]] = codes[good, best[good]]
+        moving = moving[good]
+    return point
+
+
+def _draw_back(ground: Ground, pool: Pool, point: np.ndarray) -> np.ndarray:
+    """Draw changed numbers back towards their factual values, all together first, then each."""
+    numeric = np.array([f.numeric for f in ground.problem.schema.features])
+    cells = np.where(numeric, ground.cell_costs(point), 0.0)
+    order = np.argsort(-on_grid(cells), axis=1, kind="stable")
+    most = min(int((cells > 0.0).sum(axis=1).max(initial=0)), PULLED)
+    for k in range(-1, most):
+        chosen = cells > 0.0
+        if k >= 0:
+            chosen &= np.arange(cells.shape[1]) == order[:, [k]]
+        rows = np.flatnonzero(chosen.any(axis=1))
+        if rows.size:
+            part, some = ground.take(rows), pool.take(rows)
+            point[rows] = _drawn(part, some, point[rows], chosen[rows])
+            pool.put(rows, some)
+    return point
+
+
+def _drawn(ground: Ground, pool: Pool, point: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+    """The chosen cells, bool (n, p), as near to their factual values as rows stay inside."""
+    near, width, best = np.zeros(len(point)), 1.0, point
+    away = np.where(chosen, point - ground.codes, 0.0)[:, None, :]
+    rows = np.arange(len(point))
+    for _ in range(CUTS):
+        width /= PARTS
+        steps = near[:, None] + width * np.arange(1, PARTS)
+        codes = ground.codes[:, None, :] + steps[..., None] * away
+        codes = ground.legal(np.where(chosen[:, None, :], codes, point[:, None, :]))
+        margins = ground.ask(codes, np.ones(steps.shape, dtype=bool))
+        pool.offer(ground, codes, margins)
+        inside = margins >= ground.goal.inside
+        first = np.where(inside.any(axis=1), np.argmax(inside, axis=1), PARTS - 1)
+        nearer = codes[rows, np.minimum(first, PARTS - 2)]
+        best = np.where((first < PARTS - 1)[:, None], nearer, best)
+        near = near + width * first
+    return best
+
+
+def settle(
+    ground: Ground, pool: Pool, slack: float, most: int | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the way with the fewest changed attributes within the slack, and whether there is one.
+
+    Parameters
+    ----------
+    slack
+        What a way's length may exceed the shortest one's by, as a share of it.
+    most
+        Most attributes that a row may change.
+    """
+    last = len(pool.scores[0]) - 1 if most is None else min(most, ground.goal.counts)
+    found = np.isfinite(pool.scores[:, last])
+    limit = pool.costs[:, [last]] * (1.0 + slack) ** 2
+    good = np.isfinite(pool.scores[:, 1:]) & (pool.costs[:, 1:] <= limit)
+    slot = np.minimum(1 + np.argmax(good, axis=1), last)
+    codes = pool.codes[np.arange(len(found)), slot]
+    return np.where(found[:, None], codes, ground.codes), found

@@ -1,0 +1,224 @@
+"""From a question to its recorded answer: the price or rate that reaches what was asked."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import ndtri
+
+from elsewise._arrays import asarray_like, to_numpy
+from elsewise.certificate import certify_inputs
+from elsewise.moves import QuestionMap, Rows, Ways, find_ways, prepare, take_ways
+from elsewise.request import Problem, populate
+from elsewise.settings import Settings
+from elsewise.targets import Question
+
+__all__ = ["Fitted", "fit_question"]
+
+POWER = 0.8
+"""About this share of held-out questions is to be certified."""
+BETTING = 1.3
+"""Limits of means by betting are about this much farther out than normal ones."""
+SEARCH_DRAWS = 199
+TIGHTER = 1.2
+"""The fit keeps to bounds divided by this: unseen rows are a little farther than seen ones."""
+SCREENED, FEWEST_SCREENED = 1.3, 10
+"""So many times the rows that have to move, and this many more, are searched thoroughly."""
+SPARSE = 1e6
+"""Slack of the fewest changes, whatever they cost."""
+ROUNDING = 1e-9
+NEVER = -1.0
+"""A price that no way costs: nothing moves."""
+
+
+class Fitted(NamedTuple):
+    """A recorded answer, and how it was come by."""
+
+    recorded: QuestionMap
+    ways: Ways | None
+    """Where the rows of the fit could go; None where none has to."""
+    aimed: float
+    """What the fit aimed at, in the user's unit."""
+    limited: str = ""
+    """The bound that kept rows from moving; nothing if none did."""
+
+
+def fit_question(
+    problem: Problem, question: Question, settings: Settings, unseen: int | None
+) -> Fitted:
+    """Answer a question about the rows of a problem.
+
+    Parameters
+    ----------
+    unseen
+        Number of rows on which the answer will be certified; None where these rows are all.
+    """
+    recorded = _prepared(problem, question, settings)
+    if question.kind == "mean":
+        return _fit_mean(problem, recorded, unseen)
+    size, share = problem.factual.shape[0], question.share
+    if question.kind == "share":
+        share = _aimed_share(share, size, unseen, problem.bounds.confidence)
+        recorded = _screened(problem, recorded, share)
+    ways = find_ways(problem, recorded, problem.factual)
+    inside = int(ways.inside.sum())
+    order = np.lexsort((ways.hashes, ways.costs))
+    order = order[np.isfinite(ways.costs[order])]
+    needed = max(0, math.ceil(share * size - 1e-9) - inside)
+    count = order.size if question.kind == "every" else min(needed, order.size)
+    allowed, limited = _allowed(problem, recorded, ways, order, count, unseen is not None)
+    if allowed == 0:
+        return Fitted(recorded.with_price(NEVER, NEVER), ways, question.said(share), limited)
+    if allowed == order.size and question.kind == "every":
+        return Fitted(recorded, ways, question.said(share))
+    last = order[allowed - 1]
+    priced = recorded.with_price(float(ways.costs[last]), float(ways.hashes[last]))
+    return Fitted(priced, ways, question.said(share), limited)
+
+
+def _screened(problem: Problem, recorded: QuestionMap, share: float) -> QuestionMap:
+    """Return the map that searches on only for rows near enough to be among those that move."""
+    first = find_ways(problem, replace(recorded, screen=NEVER), problem.factual)
+    needed = math.ceil(share * len(first.costs)) - int(first.inside.sum())
+    costs = np.sort(first.costs[np.isfinite(first.costs)])
+    wide = math.ceil(SCREENED * max(needed, 0)) + FEWEST_SCREENED
+    return recorded if wide >= costs.size else replace(recorded, screen=float(costs[wide - 1]))
+
+
+def _prepared(problem: Problem, question: Question, settings: Settings) -> QuestionMap:
+    slack = SPARSE if settings.sparse else settings.slack
+    return prepare(problem, question, slack, problem.bounds.cells_per_row)
+
+
+def nothing_to_do(problem: Problem, question: Question, settings: Settings) -> QuestionMap | None:
+    """Return the map that moves nothing, where the rows are as they were asked to be."""
+    outputs = to_numpy(problem.factual_outputs).astype(np.float64)
+    if question.wanted is None:
+        sign = -1.0 if question.falling else 1.0
+        now = 0.0 if question.relative else float(outputs[:, 0].mean())
+        met = sign * (now - question.mean) >= -ROUNDING * max(abs(now), abs(question.mean))
+    else:
+        met = float(question.wanted.contains(outputs).mean()) >= question.share - ROUNDING
+    if not met:
+        return None
+    return _prepared(problem, question, settings).with_price(NEVER, NEVER)
+
+
+def _aimed_share(share: float, fitted: int, unseen: int | None, level: float) -> float:
+    """Return the share to aim at so that about four of five answers are certified.
+
+    The certificate needs z s more than was asked, s its standard error; and the share that comes
+    out varies by the errors of both halves, because the price has its own.
+    """
+    if unseen is None:
+        return share
+    variance = share * (1.0 - share)
+    return min(1.0, share + _margin(variance / unseen, variance / fitted, level))
+
+
+def _margin(unseen: float, fitted: float, level: float) -> float:
+    """The distance to keep from what was asked, from the variances on either half."""
+    return float(ndtri(level) * math.sqrt(unseen) + ndtri(POWER) * math.sqrt(unseen + fitted))
+
+
+def _allowed(
+    problem: Problem,
+    recorded: QuestionMap,
+    ways: Ways,
+    order: np.ndarray,
+    count: int,
+    tight: bool,
+) -> tuple[int, str]:
+    """How many of the cheapest ways the bounds allow, and which bound allows no more."""
+    bounds, wanted, limited = problem.bounds, count, ""
+    slack = TIGHTER if tight else 1.0
+    if bounds.rows_moved is not None:
+        most = math.floor(bounds.rows_moved / slack * len(ways.costs) + 1e-9)
+        count, limited = (most, "rows_moved") if most < count else (count, limited)
+    if bounds.inputs is not None and count > 0:
+        codes = ways.codes.copy()
+        population = populate(problem)
+
+        def within(number: int) -> bool:
+            moved = to_numpy(problem.factual).astype(np.float64).copy()
+            moved[order[:number]] = codes[order[:number]]
+            return _inputs_at_most(problem, population, moved, slack)
+
+        kept = _most(within, count)
+        count, limited = (kept, "inputs") if kept < count else (count, limited)
+    return count, limited if count < wanted else ""
+
+
+def _inputs_at_most(problem: Problem, population: object, moved: np.ndarray, slack: float) -> bool:
+    """Whether the input distance of moved rows (n, p) keeps its bound."""
+    rows = Rows(asarray_like(moved, problem.factual), problem.factual)
+    found = certify_inputs(problem, population, rows, SEARCH_DRAWS)  # type: ignore[arg-type]
+    assert problem.bounds.inputs is not None  # or nobody would ask
+    return found.at_most <= problem.bounds.inputs / slack
+
+
+def _most(holds: Callable[[int], bool], count: int) -> int:
+    """The largest number up to ``count`` for which a falling condition holds, by bisection."""
+    if holds(count):
+        return count
+    good, bad = 0, count
+    while bad - good > 1:
+        middle = (good + bad) // 2
+        good, bad = (middle, bad) if holds(middle) else (good, middle)
+    return good
+
+
+def _fit_mean(problem: Problem, recorded: QuestionMap, unseen: int | None) -> Fitted:
+    """Find the exchange rate at which the mean is what was asked for."""
+    question, level = recorded.question, problem.bounds.confidence
+    sign = -1.0 if question.falling else 1.0
+    before = to_numpy(problem.factual_outputs)[:, 0].astype(np.float64)
+    amount = sign * (question.mean - (0.0 if question.relative else float(before.mean())))
+    if amount <= 0.0:
+        return Fitted(replace(recorded, rate=0.0), None, question.mean)
+    ways = find_ways(problem, recorded, problem.factual)
+    first = _rate(ways, amount, problem.unit)
+    recorded = replace(recorded, polished=first)
+    ways = find_ways(problem, recorded, problem.factual)
+    if unseen is not None:
+        gains = _gains(ways, _rate(ways, amount, problem.unit))
+        spread = np.var(gains if question.relative else before + sign * gains)
+        amount += BETTING * _margin(spread / unseen, spread / len(before), level)
+    rate, limited = _rate(ways, amount, problem.unit), ""
+    if problem.bounds.inputs is not None:
+        population = populate(problem)
+        powers = np.linspace(-16.0, 0.0, 65)
+
+        def within(number: int) -> bool:
+            rated = replace(recorded, rate=rate * 2.0 ** powers[number])
+            slack = 1.0 if unseen is None else TIGHTER
+            return _inputs_at_most(problem, population, take_ways(rated, ways)[0], slack)
+
+        kept = _most(within, len(powers) - 1)
+        if kept < len(powers) - 1:
+            rate, limited = (rate * 2.0 ** powers[kept] if kept else 0.0), "inputs"
+    start = 0.0 if question.relative else float(before.mean())
+    return Fitted(replace(recorded, rate=rate), ways, start + sign * amount, limited)
+
+
+def _gains(ways: Ways, rate: float) -> np.ndarray:
+    """What each row's output gains, (n,), at a rate."""
+    assert ways.front is not None  # the search of a mean keeps it
+    costs, gains, _ = ways.front
+    values = np.round(costs - rate * gains, 9)
+    best = np.argmin(values, axis=1)
+    rows = np.arange(len(best))
+    return np.where(values[rows, best] < 0.0, gains[rows, best], 0.0)
+
+
+def _rate(ways: Ways, amount: float, unit: float) -> float:
+    """The smallest rate at which rows gain ``amount`` on average, or the largest one tried."""
+    low, high = 1e-9 / unit, 1e12 / unit
+    for _ in range(100):
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if _gains(ways, middle).mean() >= amount else (middle, high)
+    return high

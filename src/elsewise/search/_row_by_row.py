@@ -1,0 +1,115 @@
+"""A question answered row by row: fitted, applied to all rows, counted on those not seen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from elsewise._arrays import Array, asarray_like, take_rows, to_numpy
+from elsewise.certificate import Certificate, certify, cutoffs
+from elsewise.moves import QuestionMap, Rows, Ways, find_ways, merged_ways, take_ways
+from elsewise.request import Kind, Problem, Verdict, halve, populate
+from elsewise.search._questions import Fitted, fit_question, nothing_to_do
+from elsewise.settings import Settings
+from elsewise.targets import Question
+
+__all__ = ["RowAnswer", "answer_row_by_row"]
+
+
+class RowAnswer(NamedTuple):
+    """The rows after their moves, the map that moves any row, and what may be claimed."""
+
+    rows: Rows
+    map: QuestionMap
+    certificate: Certificate
+
+
+def answer_row_by_row(
+    problem: Problem,
+    question: Question,
+    settings: Settings,
+    kind: Kind,
+    returned: Callable[[Array], Rows],
+) -> RowAnswer:
+    """Answer a question in the target's own unit: each row by the cheapest way it has.
+
+    Parameters
+    ----------
+    returned
+        Codes (n, p) to the rows that the user gets, with the model's outputs on them.
+    """
+    fitted, tested, unseen = problem, problem, None
+    if kind is Kind.HELD_OUT:
+        fitted, tested, unseen = halve(problem, settings.fit_rows)
+    still = nothing_to_do(problem, question, settings)
+    found = (
+        Fitted(still, None, question.asked)
+        if still is not None
+        else fit_question(fitted, question, settings, None if unseen is None else len(unseen))
+    )
+    ways = found.ways
+    if ways is not None and unseen is not None:
+        ways = _all_ways(problem, found, ways, unseen)
+    codes, moves = problem.factual, np.zeros(problem.factual.shape[0], dtype=bool)
+    if ways is not None:
+        moved, moves = take_ways(found.recorded, ways)
+        codes = asarray_like(moved, problem.factual)
+    rows = returned(codes)
+    certificate = certify(
+        tested,
+        populate(tested),
+        rows if unseen is None else Rows(*(take_rows(part, unseen) for part in rows)),
+        settings.draws,
+        kind,
+        still=still is not None,
+        cuts=cutoffs(fitted, to_numpy(fitted.factual_outputs)),
+        question=question,
+        aimed=found.aimed,
+        moved=int(moves.sum()),
+        stayed=() if ways is None else _stayed(question, found, ways, moves),
+        binding=found.limited,
+    )
+    assert certificate.reached is not None  # a question was answered
+    if certificate.reached.ok:
+        certificate = replace(certificate, reached=replace(certificate.reached, stayed=()))
+    certificate = replace(certificate, ended=_ended(certificate, ways, still is not None))
+    return RowAnswer(rows, found.recorded, certificate)
+
+
+def _all_ways(problem: Problem, found: Fitted, ways: Ways, unseen: np.ndarray) -> Ways:
+    """The ways of all rows: those of the fit are known where the two halves are all there is."""
+    if len(ways.costs) + len(unseen) < problem.factual.shape[0]:
+        return find_ways(problem, found.recorded, problem.factual)
+    others = find_ways(problem, found.recorded, take_rows(problem.factual, unseen))
+    return merged_ways(ways, others, unseen)
+
+
+def _stayed(
+    question: Question, found: Fitted, ways: Ways, moves: np.ndarray
+) -> tuple[tuple[str, int], ...]:
+    """Why rows do not arrive, where every row that can was to; of a share, why too few do."""
+    stays = ~moves & ~ways.inside
+    if question.wanted is None or (question.kind == "share" and not found.limited):
+        stays = stays & ~np.isfinite(ways.costs)
+    reasons = {
+        "they break a rule or range themselves": stays & ways.frozen,
+        "no legal way found": stays & ~ways.frozen & ~np.isfinite(ways.costs),
+        f"too dear for the bounds ({found.limited})": stays & np.isfinite(ways.costs),
+    }
+    counts = tuple((reason, int(rows.sum())) for reason, rows in reasons.items())
+    return () if question.wanted is None else tuple(pair for pair in counts if pair[1])
+
+
+def _ended(certificate: Certificate, ways: Ways | None, still: bool) -> Verdict | None:
+    """What the search knows beside the numbers."""
+    if still:
+        return Verdict.NOTHING_TO_DO
+    reached = certificate.reached
+    assert ways is not None
+    assert reached is not None  # a question was answered
+    if reached.moved == 0 and not reached.ok and not reached.binding:
+        return Verdict.NOT_POSSIBLE if not ways.attempted else Verdict.NOT_REACHED
+    return None
