@@ -13,6 +13,7 @@ from elsewise._arrays import Array, take_rows, to_numpy
 from elsewise._resources import using
 from elsewise.certificate import Certificate, cutoffs, reached_sentence, stayed_lines
 from elsewise.certificate import certify as certify_rows
+from elsewise.errors import InvalidInput
 from elsewise.explanation import Explanation, Status
 from elsewise.features import Encoder, Schema
 from elsewise.maps import AnyMap, Map, apply_map
@@ -128,6 +129,13 @@ def explain_request(
     request: Request, progress: bool | None = None, stop: Callable[[], bool] | None = None
 ) -> Explanation:
     """Answer a request; `explain` is this with its arguments written out."""
+    if stop is not None and not callable(stop):
+        raise InvalidInput(
+            "stop",
+            expected="a function that says whether to stop, or None",
+            received=repr(stop),
+            fix="pass lambda: clock() > end, or Settings(seconds=60)",
+        )
     problem, encoder, settings, kind, question = ask(request)
     watch = _Watch(progress, stop)
     with using(settings.resources):

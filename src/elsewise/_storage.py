@@ -21,7 +21,7 @@ import numpy as np
 
 from elsewise.errors import InvalidInput, SavedRunError
 
-__all__ = ["folder_in_place", "read_arrays", "read_json", "write_arrays", "write_text"]
+__all__ = ["folder_in_place", "read_arrays", "read_json", "write_arrays"]
 
 RATIO = 100
 """Arrays larger than this many times their file, and than `SMALL`, are refused unread; a run that
@@ -30,26 +30,6 @@ SMALL = 1 << 26
 EXCHANGE = 2
 """RENAME_EXCHANGE of Linux's renameat2: two folders trade places at once."""
 AT_CWD = -100
-
-
-def write_text(text: str, path: str | Path) -> Path:
-    """Write a file that appears whole or not at all."""
-    place = Path(path)
-    if place.is_dir():
-        raise InvalidInput(
-            "path", expected="a file", received=f"{place}, a folder", fix="name a file in it"
-        )
-    place.parent.mkdir(parents=True, exist_ok=True)
-    handle, fresh = tempfile.mkstemp(prefix=".elsewise-", dir=place.parent)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", errors="xmlcharrefreplace") as file:
-            file.write(text)
-        Path(fresh).chmod(0o644)
-        Path(fresh).replace(place)
-    except BaseException:
-        Path(fresh).unlink(missing_ok=True)
-        raise
-    return place
 
 
 @contextmanager
@@ -75,8 +55,16 @@ def folder_in_place(
             received=received,
             fix="choose another folder",
         )
-    place.parent.mkdir(parents=True, exist_ok=True)
-    work = Path(tempfile.mkdtemp(prefix=".elsewise-", dir=place.parent))
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        work = Path(tempfile.mkdtemp(prefix=".elsewise-", dir=place.parent))
+    except OSError as error:
+        raise InvalidInput(
+            argument,
+            expected="a folder that can be made",
+            received=f"{folder} ({error.strerror.lower() if error.strerror else error})",
+            fix="choose another folder",
+        ) from error
     try:
         fresh = work / "run"
         fresh.mkdir()

@@ -5,9 +5,12 @@ from __future__ import annotations
 import math
 import os
 import tempfile
+import unicodedata
 from pathlib import Path
 
-__all__ = ["amount", "format_distinct", "one_line", "percent", "signed", "write_text"]
+from elsewise.errors import InvalidInput
+
+__all__ = ["amount", "format_distinct", "one_line", "percent", "signed", "visible", "write_text"]
 
 
 def amount(value: float) -> str:
@@ -87,16 +90,36 @@ def one_line(name: object, width: int | None = None) -> str:
     >>> one_line("Credit\n amount"), one_line("x" * 99, width=6)
     ('Credit amount', 'xxxxx…')
     """
-    line = " ".join(str(name).split())
+    line = visible(" ".join(str(name).split()))
     return line if width is None or len(line) <= width else line[: width - 1] + "…"
+
+
+def visible(text: str) -> str:
+    r"""Return text in which control characters are escapes, so that it can be shown anywhere.
+
+    Examples
+    --------
+    >>> visible("one\x1b[2Kline") == r"one\x1b[2Kline"
+    True
+    """
+    return "".join(
+        letter
+        if unicodedata.category(letter)[0] != "C" or letter in "\n\t"
+        else ascii(letter)[1:-1]
+        for letter in text
+    )
 
 
 def write_text(text: str, path: str | Path) -> Path:
     """Write a file that appears whole or not at all."""
     place = Path(path)
+    if place.is_dir():
+        raise InvalidInput(
+            "path", expected="a file", received=f"{place}, a folder", fix="name a file in it"
+        )
     place.parent.mkdir(parents=True, exist_ok=True)
     # In the same folder, because a file is replaced in one go only within one file system.
-    handle, fresh = tempfile.mkstemp(prefix=f".{place.name}-", dir=place.parent)
+    handle, fresh = tempfile.mkstemp(prefix=".elsewise-", dir=place.parent)
     try:
         with os.fdopen(handle, "w", encoding="utf-8", errors="xmlcharrefreplace") as file:
             file.write(text)

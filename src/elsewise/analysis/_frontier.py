@@ -151,7 +151,7 @@ def frontier_of(
 def _traced(
     problem: Problem, settings: Settings, kind: Kind, points: int, progress: bool | None
 ) -> Frontier:
-    if points < FEWEST_POINTS:
+    if not isinstance(points, int | np.integer) or points < FEWEST_POINTS:
         raise InvalidInput(
             "points",
             expected=f"at least {FEWEST_POINTS}",

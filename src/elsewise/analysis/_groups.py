@@ -11,7 +11,7 @@ import numpy as np
 from elsewise.analysis._columns import Column, columns_of, embedded
 from elsewise.analysis._tree import Leaf, smallest_leaf, sub_populations
 from elsewise.errors import InvalidInput
-from elsewise.text import one_line, percent, signed
+from elsewise.text import one_line, percent, signed, visible
 
 if TYPE_CHECKING:
     from elsewise.explanation import Explanation
@@ -82,7 +82,7 @@ class Groups:
                 f"{place}. {group.who}: {group.rows:,} rows ({percent(group.share)})",
                 f"   {what}; explains {percent(group.explained)}",
             ]
-        return "\n".join(lines)
+        return visible("\n".join(lines))
 
     __repr__ = __str__
 

@@ -13,6 +13,7 @@ import json
 import shlex
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.metadata import version as package_version
@@ -24,9 +25,10 @@ from typer import Argument, Option
 
 from elsewise import report as reports
 from elsewise._explain import explain as explain_rows
+from elsewise._storage import folder_in_place
 from elsewise.cli._demo import FOLDER
 from elsewise.cli._demo import demo as run_demo
-from elsewise.cli._exports import check_formats, export, folder_in_place, write_table
+from elsewise.cli._exports import check_formats, export, write_table
 from elsewise.cli._inputs import (
     is_pickle,
     load_model,
@@ -35,11 +37,11 @@ from elsewise.cli._inputs import (
     parse_target,
     read_table,
 )
-from elsewise.errors import ElsewiseError, SavedRunError
+from elsewise.errors import ElsewiseError, InvalidInput, SavedRunError
 from elsewise.report import answer, change_table
-from elsewise.saving import load
+from elsewise.saving import OWN, load
 from elsewise.settings import Settings
-from elsewise.text import write_text
+from elsewise.text import visible, write_text
 
 if TYPE_CHECKING:
     from elsewise.explanation import Explanation
@@ -82,7 +84,7 @@ Seed = Annotated[int, Option(help="The same seed gives the same result.", min=0)
 
 def _print_version(asked: bool) -> None:
     if asked:
-        typer.echo(f"elsewise {package_version('elsewise')}")
+        _echo(f"elsewise {package_version('elsewise')}")
         raise typer.Exit
 
 
@@ -155,11 +157,10 @@ def explain(
     """Explain rows and write the run, its exports and a report to a folder."""
     wanted, given, kinds = parse_target(target), parse_bounds(bounds), check_formats(formats)
     settings = Settings(seconds=seconds)
-    table = _without(read_table(rows), drop)
-    other = None if background is None else _without(read_table(background, "--background"), drop)
+    table, other = _tables(rows, background, drop)
     features = make_schema(table, other, schema, freeze or ())
     loaded = _loaded(model, output, quiet)
-    with folder_in_place(out) as folder, _interruptible() as stopped:
+    with folder_in_place(out, OWN, "--out") as folder, _interruptible() as stopped:
         explanation = explain_rows(
             loaded,
             table,
@@ -178,7 +179,7 @@ def explain(
         command = _command_line()
         about = json.dumps({"command": command, "output": name})
         (folder / COMMAND).write_text(about, encoding="utf-8")
-        files = export(explanation, folder, kinds, name)
+        files, escaped = export(explanation, folder, kinds, name)
         wanted_curve = frontier and not stopped()
         curve = explanation.frontier(progress=False if quiet else None) if wanted_curve else None
         page = folder / "report.html"
@@ -189,9 +190,10 @@ def explain(
         _print_json(explanation, code, name, out, files)
     elif not quiet:
         _print_answer(explanation, name)
+        _say_escaped(escaped, quiet)
         if stopped():
-            typer.echo("Interrupted: this is the best found so far.")
-        typer.echo(f"Run: {out}\nReport: {out / 'report.html'}")
+            _echo("Interrupted: this is the best found so far.")
+        _echo(f"Run: {out}\nReport: {out / 'report.html'}")
     raise typer.Exit(code)
 
 
@@ -226,16 +228,16 @@ def compare(
     """Compare saved runs on one page."""
     names = _distinct(runs)
     explanations = {label: load(run) for label, run in zip(names, runs, strict=True)}
-    output = name or _about(runs[0])["output"]
+    output = {label: name or _about(run)["output"] for label, run in zip(names, runs, strict=True)}
     place = write_text(reports.render_comparison(explanations, output=output), out)
     if as_json:
-        found = {label: reports.summary(e, output) for label, e in explanations.items()}
+        found = {label: reports.summary(e, output[label]) for label, e in explanations.items()}
         typer.echo(json.dumps({"exit_code": 0, "file": str(place), "runs": found}, allow_nan=False))
     elif not quiet:
         for label, explanation in explanations.items():
-            typer.echo(f"{label}: certificate {explanation.certificate.verdict}")
-            typer.echo(f"  {reports.headline(explanation, output)}")
-        typer.echo(f"Comparison: {place}")
+            _echo(f"{label}: certificate {explanation.certificate.verdict}")
+            _echo(f"  {reports.headline(explanation, output[label])}")
+        _echo(f"Comparison: {place}")
 
 
 @app.command()
@@ -249,12 +251,13 @@ def apply(
     quiet: Quiet = False,
 ) -> None:
     """Move new rows as the saved run moved its own."""
-    table = _without(read_table(rows), drop)
+    table, _ = _tables(rows, None, drop)
     explanation = load(run, model=_loaded(model, output, quiet))
     moved = explanation.apply(table)
     for notice in moved.attrs.get("notices", ()):
         _say(f"Notice: {notice}", quiet)
-    place = write_table(moved, out)
+    place, escaped = write_table(moved, out)
+    _say_escaped(escaped, quiet)
     _say(f"{len(table):,} rows written: {place}", quiet)
 
 
@@ -268,8 +271,7 @@ def schema(
     quiet: Quiet = False,
 ) -> None:
     """Write what the columns are and how they may move, to be edited and given to explain."""
-    table = _without(read_table(rows), drop)
-    other = None if background is None else _without(read_table(background, "--background"), drop)
+    table, other = _tables(rows, background, drop)
     found = make_schema(table, other, None, freeze or ())
     place = write_text(found.to_json() + "\n", out)
     _say(f"{found}\n\nSchema: {place}", quiet)
@@ -279,7 +281,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command; never shows a traceback for what the user gave."""
     given = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
     try:
-        code = app(given, prog_name="elsewise", standalone_mode=False) or 0
+        with _ended_by(_give_up):
+            code = app(given, prog_name="elsewise", standalone_mode=False) or 0
+    except (KeyboardInterrupt, typer.Abort):
+        code = _fail("interrupted; nothing was written", INTERRUPTED, given)
     except Interrupted as error:
         code = _fail(str(error), INTERRUPTED, given)
     except ElsewiseError as error:
@@ -302,7 +307,7 @@ def _of_the_system(error: OSError) -> str:
 
 
 def _fail(message: str, code: int, given: Sequence[str]) -> int:
-    typer.echo(f"elsewise: {message}", err=True)
+    _echo(f"elsewise: {message}", err=True)
     if "--json" in given:
         typer.echo(json.dumps({"error": message, "exit_code": code}))
     return code
@@ -317,30 +322,66 @@ def _interruptible() -> Iterator[Callable[[], bool]]:
         if noted:
             raise KeyboardInterrupt
         noted.append(number)
-        typer.echo("elsewise: finishing with the best so far; Ctrl-C again to give up", err=True)
+        _echo("elsewise: finishing with the best so far; Ctrl-C again to give up", err=True)
 
-    before = signal.getsignal(signal.SIGINT)
-    signal.signal(signal.SIGINT, note)
     try:
-        yield lambda: bool(noted)
+        with _ended_by(note):
+            yield lambda: bool(noted)
     except KeyboardInterrupt as error:
         raise Interrupted("interrupted before there was anything to save") from error
+
+
+def _give_up(number: int, frame: object) -> None:
+    raise KeyboardInterrupt
+
+
+@contextmanager
+def _ended_by(handler: Callable[[int, Any], None]) -> Iterator[None]:
+    """Handle Ctrl-C, a closed terminal and a polite kill alike; what is ignored stays so."""
+    names = [name for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    numbers = [getattr(signal, name) for name in names]
+    if threading.current_thread() is not threading.main_thread():
+        numbers = []  # only the main thread may handle signals
+    before = {n: signal.getsignal(n) for n in numbers if signal.getsignal(n) != signal.SIG_IGN}
+    for number in before:
+        signal.signal(number, handler)
+    try:
+        yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, earlier in before.items():
+            signal.signal(number, earlier)
 
 
 def _loaded(model: str, output: str | None, quiet: bool) -> Any:
     if is_pickle(model) and not quiet:
-        typer.echo(
+        _echo(
             f"elsewise: loading {model} runs the code stored in it; load only files you trust",
             err=True,
         )
     return load_model(model, output)
 
 
-def _without(table: Any, drop: Sequence[str] | None) -> Any:
-    names = [part.strip() for text in drop or () for part in text.split(",")]
-    return table.drop(columns=[name for name in names if name in table.columns])
+def _say_escaped(count: int, quiet: bool) -> None:
+    if count:
+        _say(f"Notice: {count:,} texts in CSV files that look like formulas begin with '", quiet)
+
+
+def _tables(rows: Path, background: Path | None, drop: Sequence[str] | None) -> tuple[Any, Any]:
+    """Read rows and background without the dropped columns, of which each must be in one."""
+    table = read_table(rows)
+    other = None if background is None else read_table(background, "--background")
+    found = [part for part in (table, other) if part is not None]
+    for name in (names := [part.strip() for text in drop or () for part in text.split(",")]):
+        if not any(name in part.columns for part in found):
+            raise InvalidInput(
+                "--drop",
+                expected=f"columns of the rows: {', '.join(map(str, table.columns))}",
+                received=name,
+                fix="check the spelling, and repeat the option for names with commas",
+            )
+    return table.drop(columns=names, errors="ignore"), (
+        None if other is None else other.drop(columns=names, errors="ignore")
+    )
 
 
 def _about(run: Path) -> dict[str, Any]:
@@ -372,11 +413,11 @@ def _code(explanation: Explanation) -> int:
 
 def _print_answer(explanation: Explanation, name: str) -> None:
     sentence, changes = answer(explanation, name)
-    typer.echo("\n".join([sentence, *(f"  - {line}" for line in changes), ""]))
-    typer.echo(f"{explanation.certificate}\n")
-    typer.echo(f"{change_table(explanation)}\n")
+    _echo("\n".join([sentence, *(f"  - {line}" for line in changes), ""]))
+    _echo(f"{explanation.certificate}\n")
+    _echo(f"{change_table(explanation)}\n")
     if not explanation.ok:
-        typer.echo(f"{explanation.status}.")
+        _echo(f"{explanation.status}.")
 
 
 def _print_json(
@@ -391,6 +432,11 @@ def _print_json(
     typer.echo(json.dumps(content, allow_nan=False))
 
 
+def _echo(text: str, *, err: bool = False) -> None:
+    """Print, with control characters as escapes: names in files must not drive a terminal."""
+    typer.echo(visible(text), err=err)
+
+
 def _say(text: str, quiet: bool) -> None:
     if not quiet:
-        typer.echo(text)
+        _echo(text)

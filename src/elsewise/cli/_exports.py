@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import shutil
+import re
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,54 +18,11 @@ from elsewise.report import summary
 if TYPE_CHECKING:
     from elsewise.explanation import Explanation
 
-__all__ = ["FORMATS", "check_formats", "export", "folder_in_place", "write_table"]
+__all__ = ["FORMATS", "check_formats", "export", "write_csv", "write_table"]
 
 FORMATS = ("csv", "json", "xlsx", "parquet")
-RECORD = "explanation.json"
-
-
-@contextmanager
-def folder_in_place(place: Path) -> Iterator[Path]:
-    """Give a new folder to fill, and put it in its place at the end of the block.
-
-    An earlier run is replaced, anything else is refused. Whatever happens before the end, what was
-    there stays there.
-    """
-    if place.is_file() or (
-        place.is_dir() and any(place.iterdir()) and not (place / RECORD).is_file()
-    ):
-        raise InvalidInput(
-            "--out",
-            expected="a new folder, an empty one or an earlier run",
-            received=f"{place}, which holds something else",
-            fix="choose another folder",
-        )
-    place = place.absolute()
-    try:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        work = Path(tempfile.mkdtemp(prefix=f".{place.name}-", dir=place.parent))
-    except OSError as error:
-        raise InvalidInput(
-            "--out",
-            expected="a folder that can be made",
-            received=f"{place} ({error.strerror.lower() if error.strerror else error})",
-            fix="choose another folder",
-        ) from error
-    try:
-        fresh = work / "new"
-        fresh.mkdir()
-        yield fresh
-        old = work / "old"
-        if place.exists():
-            place.replace(old)
-        try:
-            fresh.replace(place)
-        except BaseException:
-            if old.exists():
-                old.replace(place)
-            raise
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
+FORMULA = re.compile(r"[=@\t\r]|[+-](?![\d.,eE+-]*$)")
+"""What a spreadsheet takes for a formula; signed numbers are none."""
 
 
 def check_formats(text: str) -> tuple[str, ...]:
@@ -102,14 +58,20 @@ def _needs(package: str, extra: str) -> None:
 
 def export(
     explanation: Explanation, folder: Path, formats: Sequence[str], output: str
-) -> list[str]:
-    """Write counterfactual, changes and certificate in each format; returns the files' names."""
+) -> tuple[list[str], int]:
+    """Write counterfactual, changes and certificate in each format.
+
+    Returns
+    -------
+    tuple of the files' names and int
+        How many texts were escaped in CSV files.
+    """
     tables = {
         "counterfactual": explanation.counterfactual,
         "changes": changes_of(explanation),
         "certificate": certificate_table(explanation),
     }
-    written = []
+    written, escaped = [], 0
     for kind in formats:
         if kind == "xlsx":
             written.append("explanation.xlsx")
@@ -126,8 +88,44 @@ def export(
         else:
             for name, table in tables.items():
                 written.append(f"{name}.csv")
-                table.to_csv(folder / written[-1])
-    return written
+                escaped += write_csv(table, folder / written[-1])
+    return written, escaped
+
+
+def write_csv(table: pd.DataFrame, path: Path, *, index: bool = True) -> int:
+    """Write a CSV file in which texts that a spreadsheet would run as formulas begin with '.
+
+    Returns
+    -------
+    int
+        Number of texts escaped, headers and labels included.
+    """
+    count = 0
+
+    def safe(cell: Any) -> Any:
+        nonlocal count
+        if not isinstance(cell, str) or not FORMULA.match(cell):
+            return cell
+        count += 1
+        return f"'{cell}"
+
+    levels = [table.index.get_level_values(k).to_series() for k in range(table.index.nlevels)]
+    columns = [*(levels if index else []), *(column for _, column in table.items())]
+    names = [*(table.index.names if index else []), *table.columns]
+    texts = [not hasattr(c.dtype, "kind") or c.dtype.kind == "O" for c in columns]
+    rows = {
+        k: (column.map(safe) if text else column).reset_index(drop=True)
+        for k, (column, text) in enumerate(zip(columns, texts, strict=True))
+    }
+    safe_rows = pd.DataFrame(rows, index=pd.RangeIndex(len(table)))
+    safe_rows.columns = pd.Index([safe(_flat(name)) for name in names], dtype=object)
+    safe_rows.to_csv(path, index=False, errors="backslashreplace")
+    return count
+
+
+def _flat(name: Any) -> Any:
+    """A header in one cell: the levels of a MultiIndex joined."""
+    return ".".join(map(str, name)) if isinstance(name, tuple) else "" if name is None else name
 
 
 def certificate_table(explanation: Explanation) -> pd.DataFrame:
@@ -190,8 +188,14 @@ def _legal(value: Any) -> str:
     return str(ILLEGAL_CHARACTERS_RE.sub("", str(value)))
 
 
-def write_table(frame: pd.DataFrame, path: Path) -> Path:
-    """Write a frame to a .csv, .parquet or .xlsx file that appears whole or not at all."""
+def write_table(frame: pd.DataFrame, path: Path) -> tuple[Path, int]:
+    """Write a frame to a .csv, .parquet or .xlsx file that appears whole or not at all.
+
+    Returns
+    -------
+    tuple of Path and int
+        How many texts were escaped, see `write_csv`.
+    """
     if path.suffix not in (".csv", ".parquet", ".xlsx"):
         raise InvalidInput(
             "--out",
@@ -200,15 +204,16 @@ def write_table(frame: pd.DataFrame, path: Path) -> Path:
             fix="choose a name with one of these endings",
         )
     check_formats(path.suffix[1:])
+    escaped = 0
     place = path.absolute()
     place.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f".{path.name}-", dir=place.parent) as work:
+    with tempfile.TemporaryDirectory(prefix=".elsewise-", dir=place.parent) as work:
         fresh = Path(work) / place.name
         if path.suffix == ".parquet":
             frame.to_parquet(fresh)
         elif path.suffix == ".xlsx":
             _write_excel({"rows": frame}, fresh)
         else:
-            frame.to_csv(fresh, index=False)
+            escaped = write_csv(frame, fresh, index=False)
         fresh.replace(place)
-    return path
+    return path, escaped

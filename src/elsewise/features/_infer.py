@@ -192,7 +192,7 @@ def _why_fixed(column: pd.Series[Any]) -> str:
 def _check_hashable(column: pd.Series[Any]) -> None:
     try:
         column.nunique()
-    except TypeError as error:
+    except (TypeError, ValueError, NotImplementedError) as error:
         raise InvalidInput(
             f"column {column.name!r}",
             expected="hashable cells",

@@ -90,7 +90,7 @@ def pack_dtype(dtype: Any) -> Any:
         return {"storage": dtype.storage, "missing": repr(dtype.na_value)}
     try:
         known = types.pandas_dtype(str(dtype)) == dtype
-    except TypeError:
+    except (TypeError, ValueError, NotImplementedError):
         known = False
     if not known:
         raise InvalidInput(
@@ -155,6 +155,19 @@ def unpack_index(data: dict[str, Any]) -> pd.Index[Any]:
     dtype = unpack_dtype(data["dtype"])
     index: pd.Index[Any] = pd.Index(labels, dtype=dtype, name=names[0], tupleize_cols=False)
     return index
+
+
+def check_savable(argument: str, values: Any, dtype: Any = None) -> None:
+    """Refuse values, as many as there are types of them, that :func:`pack` cannot describe."""
+    try:
+        if not isinstance(values, pd.MultiIndex):
+            pack_dtype(values.dtype if dtype is None else dtype)
+        for value in {type(value): value for value in values.tolist()}.values():
+            pack(value)
+    except InvalidInput as error:
+        raise InvalidInput(
+            argument, expected=error.expected, received=error.received, fix=error.fix
+        ) from error
 
 
 def pack_feature(feature: Feature) -> dict[str, Any]:

@@ -132,6 +132,24 @@ class Encoder:
             frame.index = index
         return frame
 
+    def check_savable(self, index: pd.Index[Any]) -> None:
+        """Refuse cells, dtypes and labels that no file of ours can hold, before the work starts.
+
+        Examples
+        --------
+        >>> from elsewise.features import Schema
+        >>> frame = pd.DataFrame({"a": [1.0, 2.0], "raw": [b"x", b"y"]})
+        >>> Schema.infer(frame).encoder(frame).check_savable(frame.index)
+        Traceback (most recent call last):
+        ...
+        elsewise.errors.InvalidInput: column 'raw': expected text, a number, a boolean or a date...
+        """
+        _json.check_savable(f"{self.columns.name or 'column names'}", self.columns)
+        for name, dtype, table in zip(self.columns, self.dtypes, self.tables, strict=True):
+            values = pd.Index([]) if table is None else table.values  # noqa: PD011
+            _json.check_savable(f"column {name!r}", values, dtype)
+        _json.check_savable("index", index)
+
     def check_codes(self, codes: np.ndarray) -> None:
         """Refuse codes (n, p), read from a file, that stand for no cells.
 

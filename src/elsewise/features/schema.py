@@ -22,6 +22,7 @@ from elsewise.features._infer import infer_features
 from elsewise.features.embedding import Embedding, build_embedding
 from elsewise.features.encoder import Encoder, build_encoder
 from elsewise.features.legal import Legal, build_legal
+from elsewise.text import visible
 
 __all__ = ["Schema"]
 
@@ -333,7 +334,7 @@ class Schema:
             ) from error
 
     def __repr__(self) -> str:
-        rows = [COLUMNS, *map(describe, self.features)]
+        rows = [tuple(map(visible, cells)) for cells in (COLUMNS, *map(describe, self.features))]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
         return "\n".join([self._title(), *lines])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import threading
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -23,6 +24,9 @@ THEME = {
     GRID: "grid",
 }
 """Colours of the visual language and the CSS variables that may replace them."""
+DRAWING = threading.Lock()
+"""Held while matplotlib's settings, which are the whole process's, are those of a page: pictures of
+several threads are drawn one after the other."""
 SVG, XLINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
 ElementTree.register_namespace("", SVG)
 ElementTree.register_namespace("xlink", XLINK)
@@ -60,7 +64,7 @@ def to_svg(
 
     options = {"svg.fonttype": "none", "svg.hashsalt": name, "font.size": 10.5}
     written = io.StringIO()
-    with mpl.rc_context(options), warnings.catch_warnings():
+    with DRAWING, mpl.rc_context(options), warnings.catch_warnings():
         # The page's own font shows what matplotlib's font lacks.
         warnings.filterwarnings("ignore", message=r"(?s).*Glyph.*missing from")
         figure = Figure(figsize=size, layout="constrained")

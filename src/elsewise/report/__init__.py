@@ -99,7 +99,7 @@ def render_comparison(
     explanations: Mapping[str, Explanation],
     *,
     title: str = "Explanations side by side",
-    output: str = "model output",
+    output: str | Mapping[str, str] = "model output",
 ) -> str:
     """Return one page that compares several explanations.
 
@@ -110,7 +110,7 @@ def render_comparison(
     title
         Title of the page.
     output
-        What the model's output is called.
+        What the model's output is called, in all of them or by the name of each.
     """
     if not explanations:
         raise InvalidInput(
@@ -119,14 +119,15 @@ def render_comparison(
             received="none",
             fix="pass {'name': explanation}",
         )
+    called = {name: output if isinstance(output, str) else output[name] for name in explanations}
     return (
         environment()
         .get_template("comparison.html")
         .render(
             title=title,
-            headlines={name: headline(e, output) for name, e in explanations.items()},
+            headlines={name: headline(e, called[name]) for name, e in explanations.items()},
             verdicts={name: e.certificate.verdict for name, e in explanations.items()},
-            sections=_compared(explanations, output),
+            sections=_compared(explanations, called),
             citation=CITATION,
             style=read("style.css"),
         )
@@ -154,7 +155,7 @@ def _facts(explanation: Explanation, output: str) -> list[tuple[str, str]]:
     ]
 
 
-def _compared(explanations: Mapping[str, Explanation], output: str) -> list[Section]:
+def _compared(explanations: Mapping[str, Explanation], called: Mapping[str, str]) -> list[Section]:
     certificates = {name: e.certificate for name, e in explanations.items()}
     records = pd.DataFrame(
         {
@@ -181,7 +182,7 @@ def _compared(explanations: Mapping[str, Explanation], output: str) -> list[Sect
     columns = (
         "explanation",
         "certificate",
-        f"mean {output} before",
+        f"mean {called[min(called)] if len({*called.values()}) == 1 else 'output'} before",
         "after",
         "rows that change",
         "input limit",

@@ -62,6 +62,7 @@ def pose(request: Request, bounds: Bounds) -> tuple[Problem, Encoder]:
             received="every feature is frozen",
             fix="free one with schema.free(name)",
         )
+    encoder.check_savable(rows.index)
     donors = _drawn(rows if background is None else _usable(background, schema), seed)
     # The model is asked about the donors too: their fixed values must be known.
     encoder = encoder.extend(donors)

@@ -1,0 +1,168 @@
+"""What cannot be used is refused before the work starts, by its name."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import elsewise as ew
+from elsewise.errors import InvalidInput
+
+RNG = np.random.default_rng(0)
+ROWS = pd.DataFrame(
+    {"a": RNG.normal(size=60), "b": RNG.integers(0, 9, 60), "c": RNG.choice(list("xyz"), 60)}
+)
+NAN, INF = float("nan"), float("inf")
+
+
+def score(frame: pd.DataFrame) -> np.ndarray:
+    return 1.0 / (1.0 + np.exp(-frame["a"].to_numpy(dtype=float)))
+
+
+def never(frame: pd.DataFrame) -> np.ndarray:
+    raise AssertionError("the model was asked")
+
+
+def explain(model: object = score, rows: pd.DataFrame = ROWS, **more: Any) -> ew.Explanation:
+    asked: dict[str, Any] = {
+        "target": ew.targets.at_most(0.45),
+        "bounds": ew.Bounds(outputs=0.1),
+        "settings": ew.Settings(iterations=2, draws=39),
+    }
+    return ew.explain(model, rows, **(asked | more))
+
+
+def test_numpy_scalars_are_numbers(tmp_path: Path) -> None:
+    bounds = ew.Bounds(
+        outputs=np.float64(0.1),
+        inputs=np.float32(2),
+        confidence=np.float64(0.9),
+        trim=np.float64(0),
+    )
+    settings = ew.Settings(iterations=np.int64(2), draws=np.int32(39), sparse=np.bool_(False))
+    schema = ew.Schema.infer(ROWS).weight("a", np.float32(2)).range("b", np.int64(0), np.int64(8))
+    asked = explain(bounds=bounds, settings=settings, schema=schema, seed=np.int64(3))
+    loaded = ew.load(asked.save(tmp_path / "run"))
+    assert loaded.problem.bounds == bounds
+    assert loaded.settings == settings
+    assert type(asked.problem.seed) is int
+    assert type(asked.certificate.outputs.met) is bool
+    json.dumps(ew.report.summary(asked), allow_nan=False)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"iterations": "5"},
+        {"iterations": 2.5},
+        {"iterations": True},
+        {"seconds": "5"},
+        {"seconds": NAN},
+        {"draws": 99.5},
+        {"threads": "2"},
+        {"memory": NAN},
+        {"memory": INF},
+        {"memory": [1]},
+        {"edits": -1},
+        {"edits": 2.5},
+        {"directions": 10.5},
+        {"smoothing": INF},
+        {"balance": "x"},
+        {"sparse": "no"},
+        {"redraw": 1},
+        {"step": ["proposals"]},
+        {"rho": NAN},
+    ],
+    ids=str,
+)
+def test_settings_of_another_type_are_refused(wrong: dict[str, Any]) -> None:
+    (name,) = wrong
+    with pytest.raises(InvalidInput, match=f"settings.{name}"):
+        ew.Settings(**wrong)
+
+
+def test_what_is_called_later_is_checked_first() -> None:
+    with pytest.raises(InvalidInput, match="stop: expected a function"):
+        explain(never, stop=True)
+    with pytest.raises(InvalidInput, match="points: expected"):
+        explain().frontier(points="x")  # type: ignore[arg-type]
+
+
+EDITS = [
+    ("a", {"free": "no"}),
+    ("a", {"free": "false"}),
+    ("a", {"free": 0}),
+    ("a", {"direction": "up"}),
+    ("a", {"direction": 2}),
+    ("c", {"direction": 1}),
+    ("a", {"weight": -1}),
+    ("a", {"weight": "2"}),
+    ("a", {"weight": {"float": "nan"}}),
+    ("a", {"scale": 0}),
+    ("a", {"scale": -1}),
+    ("a", {"observed": {"tuple": [2, -2]}}),
+    ("a", {"observed": {"tuple": [2]}}),
+    ("a", {"declared": {"tuple": [2, -2]}}),
+    ("a", {"declared": {"tuple": [100, 200]}}),
+    ("a", {"kind": "category"}),
+    ("a", {"kind": "text"}),
+    ("a", {"group": "home"}),
+    ("a", {"allowed": {"tuple": ["x"]}}),
+    ("a", {"name": "b"}),
+    ("a", {"frozen": True}),
+    ("c", {"allowed": {"tuple": ["q"]}}),
+    ("c", {"levels": {"tuple": ["x", "x", "y"]}}),
+    ("c", {"levels": {"tuple": []}}),
+    ("c", {"kind": "number"}),
+    ("note", {"free": True}),
+    ("note", {"kind": "category", "free": True}),
+]
+
+
+@pytest.mark.parametrize(("column", "change"), EDITS, ids=str)
+def test_an_edited_schema_is_checked(column: str, change: dict[str, Any]) -> None:
+    rows = ROWS.assign(note=[f"text {k}" for k in range(60)])
+    content = json.loads(ew.Schema.infer(rows).to_json())
+    next(f for f in content["features"] if f["name"] == column).update(change)
+    with pytest.raises(InvalidInput):
+        ew.Schema.from_json(json.dumps(content))
+
+
+def test_lost_rules_are_announced() -> None:
+    schema = ew.Schema.infer(ROWS).rule(lambda frame: frame["a"] >= -0.5, "never below -0.5")
+    again = ew.Schema.from_json(schema.to_json())
+    assert "rule 'never below -0.5' is not obeyed: files hold no functions" in again.notices
+    assert again.notices[-1] in explain(schema=again).status.notices
+    found = again.rule(lambda frame: frame["a"] >= -0.5, "never below -0.5")
+    assert not found.lost
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pd.Series([Decimal(k) for k in range(60)]),
+        pd.Series([b"a", b"b"] * 30),
+        pd.Series(pd.period_range("2024-01", periods=60, freq="M")),
+        pd.Series([object() for _ in range(60)]),
+        pd.Series(["a", "b"] * 30, dtype=pd.ArrowDtype(pa.string())),
+        pd.Series([Decimal(k) for k in range(60)], dtype=pd.ArrowDtype(pa.decimal128(10, 2))),
+        pd.Series([[1, 2]] * 60, dtype=pd.ArrowDtype(pa.list_(pa.int64()))),
+        pd.Series([{1: 2}] * 60),
+    ],
+    ids=["decimal", "bytes", "period", "object", "text", "decimal128", "list", "dict"],
+)
+def test_what_no_file_can_hold_is_refused_before_the_search(column: pd.Series) -> None:
+    with pytest.raises(InvalidInput, match="column 'z'"):
+        explain(never, ROWS.assign(z=column))
+
+
+def test_an_index_that_no_file_can_hold_is_refused_before_the_search() -> None:
+    with pytest.raises(InvalidInput, match="index: expected"):
+        explain(never, ROWS.set_axis([Decimal(k) for k in range(60)]))
