@@ -23,7 +23,13 @@ from elsewise.search import Iteration
 from elsewise.settings import Settings
 from elsewise.targets import Constant, Derived, Sample
 from elsewise.text import format_distinct, percent
-from elsewise.transport import coupling, direction_blocks, project
+from elsewise.transport import (
+    coupling,
+    direction_blocks,
+    pack_directions,
+    project,
+    unpack_directions,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
@@ -260,9 +266,10 @@ class Explanation:
         directions = self._output_directions()
         return coupling(project(outputs, directions), project(wanted, directions))
 
-    def _directions(self) -> np.ndarray:
+    def _directions(self) -> Any:
         if self.map.steps:
-            return to_numpy(self.map.steps[0].directions)
+            packed = pack_directions(self.map.steps[0].directions)
+            return unpack_directions(to_numpy(packed))
         return direction_blocks(self.problem.embedding.size, self.problem.generator("directions"))
 
     def _output_directions(self) -> np.ndarray:

@@ -15,6 +15,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
+from scipy import sparse
 
 from elsewise._arrays import Array, asarray_like, namespace
 from elsewise._resources import parallel
@@ -26,6 +27,7 @@ from elsewise.transport import (
     Reference,
     direction_blocks,
     direction_parts,
+    directions_like,
     entropic_plans,
     fit_monotone_maps,
     join_maps,
@@ -188,14 +190,18 @@ def _mean_partners(moving_sorted: Array, fixed_sorted: Array, entropy: float) ->
 def output_directions(problem: Problem, rng: np.random.Generator) -> np.ndarray:
     """Directions (K, M) on which outputs are compared; [[1]] for one output column."""
     columns = problem.outputs.columns
-    return np.ones((1, 1)) if columns == 1 else direction_blocks(columns, rng)
+    if columns == 1:
+        return np.ones((1, 1))
+    directions = direction_blocks(columns, rng)
+    dense: np.ndarray = directions.toarray() if sparse.issparse(directions) else directions
+    return dense
 
 
 def input_comparison(
     problem: Problem, population: Population, codes: Array, directions: Array
 ) -> Comparison:
     """Moved rows against factual rows, on these directions (d, N)."""
-    theta = asarray_like(directions, population.embedded)
+    theta = directions_like(directions, population.embedded)
     return Comparison.paired(
         project(problem.embedding.embed(codes), theta),
         project(population.embedded, theta),
@@ -207,7 +213,7 @@ def input_distance(
     problem: Problem, population: Population, codes: Array, directions: Array
 ) -> float:
     """The trimmed distance of `input_comparison`, from sorts alone."""
-    theta = asarray_like(directions, population.embedded)
+    theta = directions_like(directions, population.embedded)
     moved = problem.embedding.embed(codes)
     squared = sliced_squared_distance(moved, population.embedded, theta, problem.bounds.trim)
     return math.sqrt(squared)
@@ -217,7 +223,7 @@ def output_comparison(
     problem: Problem, population: Population, outputs: Array, directions: Array
 ) -> Comparison:
     """Outputs of the moved rows against the target, on these directions (K, M)."""
-    theta = asarray_like(directions, outputs)
+    theta = directions_like(directions, outputs)
     trim = problem.bounds.trim
     moving = project(outputs, theta)
     target = problem.target

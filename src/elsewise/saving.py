@@ -30,7 +30,12 @@ from elsewise.request import Bounds, Problem, Verdict, check_seed
 from elsewise.search import Iteration
 from elsewise.settings import Fixed, IntervalNarrowing, SetShrinking, Settings
 from elsewise.targets import Question
-from elsewise.transport import MonotoneMaps
+from elsewise.transport import (
+    MonotoneMaps,
+    directions_like,
+    pack_directions,
+    unpack_directions,
+)
 
 __all__ = ["load", "save"]
 
@@ -207,7 +212,7 @@ def _arrays(explanation: Explanation) -> dict[str, np.ndarray]:
 def _tables(steps: tuple[Step, ...]) -> dict[str, list[Array]]:
     """Every array of the steps by its name in the file; None where a step has none."""
     readers: dict[str, Callable[[Step], Array]] = {
-        "directions": lambda step: step.directions,
+        "directions": lambda step: pack_directions(step.directions),
         "output_directions": lambda step: step.output_directions,
         "anchor_knots": lambda step: step.anchors.knots,
         "anchor_displacements": lambda step: step.anchors.displacements,
@@ -371,6 +376,8 @@ def _steps(arrays: dict[str, np.ndarray], outputs: Outputs) -> tuple[Step, ...]:
         if name.endswith("_sizes")
     }
 
+    like = outputs.place(arrays["factual"][:1])
+
     def at(name: str, k: int) -> Array:
         return outputs.place(tables[name][k])
 
@@ -393,7 +400,7 @@ def _steps(arrays: dict[str, np.ndarray], outputs: Outputs) -> tuple[Step, ...]:
     return tuple(
         Step(
             eta=float(eta),
-            directions=at("directions", k),
+            directions=directions_like(unpack_directions(tables["directions"][k]), like),
             anchors=maps("anchor", k),
             output_directions=at("output_directions", k),
             wanted=maps("wanted", k) if has("wanted_knots", k) else None,

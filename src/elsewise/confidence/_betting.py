@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from scipy import sparse
 
 from elsewise._arrays import Array, namespace, to_numpy
 from elsewise.confidence._comparison import Comparison, Pairing
@@ -182,8 +183,13 @@ def move_cap(directions: Array, squared_move: float) -> float:
     >>> move_cap(np.eye(4), 2.0)
     0.5
     """
-    theta = to_numpy(directions)
-    return squared_move * float(np.linalg.eigvalsh(theta @ theta.T)[-1]) / int(theta.shape[1])
+    theta = directions if sparse.issparse(directions) else to_numpy(directions)
+    product = theta @ theta.T
+    if sparse.issparse(product):  # its row sums, which are 1, bound the largest eigenvalue
+        largest = float(abs(product).sum(axis=1).max())
+    else:
+        largest = float(np.linalg.eigvalsh(product)[-1])
+    return squared_move * largest / int(theta.shape[1])
 
 
 def support_cap(comparison: Comparison, support: tuple[Array | float, Array | float]) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,8 @@ RELATIVE_STEP = 1e-3
 """Step in standard deviations: float64 models lose 1e-7, float32 models keep four digits."""
 BATCH = 65536
 """Rows evaluated at a time."""
+CELLS = 1 << 23
+"""Cells of them at most, 64 MiB: rows may be long."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,28 +72,39 @@ class Differences:
 
     def slopes(self, evaluate: Evaluate, codes: np.ndarray, factor: int = 1) -> np.ndarray:
         """Return d output / d codes (n, K, p); a missing cell has slope 0."""
-        batches = [self._slopes(evaluate, part, factor) for part in self._batches(codes)]
-        return np.concatenate(batches)
-
-    def _batches(self, codes: np.ndarray) -> Iterator[np.ndarray]:
-        rows = max(1, BATCH // max(1, 2 * len(self.columns)))
-        return (codes[start : start + rows] for start in range(0, max(1, len(codes)), rows))
-
-    def _slopes(self, evaluate: Evaluate, codes: np.ndarray, factor: int) -> np.ndarray:
         n, q = len(codes), len(self.columns)
-        below, above = self.neighbours(codes, factor)
-        moved = np.repeat(codes[None], 2 * q, axis=0).reshape(2, q, n, codes.shape[1])
-        for j, column in enumerate(self.columns):
+        asked = max(2, min(BATCH, CELLS // max(1, codes.shape[1])))
+        chunk = max(1, min(q, asked // 2))  # columns at a time: all of them, unless rows are long
+        rows = max(1, asked // (2 * chunk))
+        gradient: np.ndarray | None = None
+        for start in range(0, max(1, n), rows):
+            some = slice(start, start + rows)
+            for first in range(0, max(1, q), chunk):
+                columns = np.arange(first, min(first + chunk, q))
+                slope = self._slopes(evaluate, codes[some], columns, factor)
+                if gradient is None:
+                    gradient = np.zeros((n, slope.shape[1], codes.shape[1]))
+                gradient[some, :, self.columns[columns]] = slope
+        assert gradient is not None
+        return gradient
+
+    def _slopes(
+        self, evaluate: Evaluate, codes: np.ndarray, places: np.ndarray, factor: int
+    ) -> np.ndarray:
+        """Return the slopes (n, K, c) along some of the columns, int (c,)."""
+        n, count = len(codes), len(places)
+        below, above = (ends[:, places] for ends in self.neighbours(codes, factor))
+        moved = np.repeat(codes[None], 2 * count, axis=0).reshape(2, count, n, codes.shape[1])
+        for j, column in enumerate(self.columns[places]):
             moved[0, j, :, column] = below[:, j]
             moved[1, j, :, column] = above[:, j]
-        outputs = evaluate(moved.reshape(2 * q * n, codes.shape[1]))
-        outputs = outputs.reshape(2, q, n, outputs.shape[1])
+        outputs = evaluate(moved.reshape(2 * count * n, codes.shape[1]))
+        outputs = outputs.reshape(2, count, n, outputs.shape[1])
         width = (above - below).T[:, :, None]
         known = width > 0  # neither missing nor a range of one value
         slope = np.where(known, outputs[1] - outputs[0], 0.0) / np.where(known, width, 1.0)
-        gradient = np.zeros((n, outputs.shape[-1], codes.shape[1]))
-        gradient[:, :, self.columns] = np.moveaxis(slope, 0, 2)
-        return gradient
+        moved_axis: np.ndarray = np.moveaxis(slope, 0, 2)
+        return moved_axis
 
 
 def looks_smooth(differences: Differences, evaluate: Evaluate, codes: np.ndarray) -> bool:

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -43,7 +43,7 @@ from elsewise.moves import (
 )
 from elsewise.request import Population, Problem, generator, populate
 from elsewise.settings import Balance, Settings
-from elsewise.transport import direction_blocks, project
+from elsewise.transport import direction_blocks, directions_like, project
 
 __all__ = ["Iteration", "State", "init", "run", "step"]
 
@@ -72,6 +72,10 @@ class Trail(NamedTuple):
 
     step: Step
     before: Trail | None
+
+
+KEPT_DIMENSIONS = 256
+"""Directions of more dimensions are drawn again when they are needed again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -270,7 +274,7 @@ def _measured(
     population, settings = setup.population, setup.settings
     drawn = info.iteration if settings.redraw else 0
     theta = _drawn_directions(problem.seed, drawn, problem.embedding.size, settings.directions)
-    directions = asarray_like(theta, population.embedded)
+    directions = directions_like(theta, population.embedded)
     recording = Recording(settings.smoothing, settings.entropy)
     inputs = measure_inputs(problem, population, embedded, directions, recording)
     outputs = measure_outputs(
@@ -305,11 +309,18 @@ def _measured(
     )
 
 
-@lru_cache(maxsize=256)
-def _drawn_directions(seed: int, iteration: int, size: int, minimum: int) -> np.ndarray:
+def _drawn_directions(seed: int, iteration: int, size: int, minimum: int) -> Any:
     """The directions of an iteration, which many runs of one search go through."""
+    # Those of many dimensions are too large for all of them to be kept.
+    draw = _draw_directions if size <= KEPT_DIMENSIONS else _draw_directions.__wrapped__
+    return draw(seed, iteration, size, minimum)
+
+
+@lru_cache(maxsize=256)
+def _draw_directions(seed: int, iteration: int, size: int, minimum: int) -> Any:
     drawn = direction_blocks(size, generator(seed, f"directions {iteration}"), minimum)
-    drawn.flags.writeable = False
+    if isinstance(drawn, np.ndarray):
+        drawn.flags.writeable = False
     return drawn
 
 

@@ -14,8 +14,12 @@ from elsewise.transport._directions import (
     PART,
     direction_blocks,
     direction_parts,
+    directions_like,
+    lift,
+    pack_directions,
     project,
     row_tiles,
+    unpack_directions,
 )
 from elsewise.transport._entropic import EntropicPlans, checked_epsilon, entropic_plans
 from elsewise.transport._monotone import MonotoneMaps, fit_monotone_maps, join_maps, transported
@@ -45,9 +49,12 @@ __all__ = [
     "coupling",
     "direction_blocks",
     "direction_parts",
+    "directions_like",
     "entropic_plans",
     "fit_monotone_maps",
     "join_maps",
+    "lift",
+    "pack_directions",
     "potentials",
     "project",
     "rank",
@@ -58,4 +65,5 @@ __all__ = [
     "sliced_squared_distance_and_gradient",
     "sorted_squared_distances",
     "transported",
+    "unpack_directions",
 ]

@@ -19,7 +19,7 @@ from elsewise._arrays import (
     take,
 )
 from elsewise._resources import parallel
-from elsewise.transport._directions import DEVICE_PART, project, row_tiles
+from elsewise.transport._directions import DEVICE_PART, lift, project, row_tiles
 from elsewise.transport._places import at_places, locator
 
 __all__ = ["MonotoneMaps", "fit_monotone_maps", "join_maps", "transported"]
@@ -222,15 +222,15 @@ def transported(maps: MonotoneMaps, points: Array, directions: Array) -> Array:
     >>> bool(np.allclose(transported(plan, x, theta), y))
     True
     """
-    xp = namespace(points, directions)
+    xp = namespace(points)
     dimension, count = directions.shape
     displacement = maps.prepared()
-    back = xp.matrix_transpose(directions) * (dimension / count)
+    scaled = directions * (dimension / count)
 
     def move(rows: slice) -> Array:
         some = points[rows, :]
         shift = displacement(project(some, directions))
-        return some + xp.matmul(xp.matrix_transpose(shift), back)
+        return some + lift(shift, scaled)
 
     n = points.shape[0]
     # A power of two, so that rows are cut at the same places whatever block they come in.

@@ -21,7 +21,7 @@ from elsewise._arrays import (
     unsort,
 )
 from elsewise._resources import parallel
-from elsewise.transport._directions import direction_parts, project, row_tiles
+from elsewise.transport._directions import direction_parts, lift, project, row_tiles
 from elsewise.transport._ranking import rank
 
 __all__ = [
@@ -191,7 +191,7 @@ def sliced_squared_distance(x: Array, y: Array, directions: Array, trim: float =
     >>> sliced_squared_distance(x, x + [0.0, 2.0], np.eye(2))
     2.0
     """
-    xp = namespace(x, y, directions)
+    xp = namespace(x, y)
 
     def value(part: Array) -> float:
         fixed = reference(xp.sort(project(y, part), axis=-1, stable=False), x.shape[0], trim)
@@ -219,7 +219,7 @@ def sliced_squared_distance_and_gradient(
     (9.0, array([[-3.],
            [-3.]]))
     """
-    xp = namespace(x, y, directions)
+    xp = namespace(x, y)
 
     def value_and_pulls(part: Array) -> tuple[float, Array, Array]:
         fixed = reference(xp.sort(project(y, part), axis=-1, stable=False), x.shape[0], trim)
@@ -227,16 +227,16 @@ def sliced_squared_distance_and_gradient(
         gap -= fixed.partners
         pull = gap * fixed.weights
         value = _sum_of_products(pull, gap) + float(xp.sum(fixed.spread))
-        return value, unsort(pull, order), xp.matrix_transpose(part)
+        return value, unsort(pull, order), part
 
     total, gradient = 0.0, xp.zeros_like(x)
     parts = direction_parts(directions, max(x.shape[0], y.shape[0]))
     # A few rows at a time: an array as large as the gradient would be new memory for every part.
     tiles = row_tiles(x.shape[0], x.shape[0] if on_device(x) else GRADIENT_ROWS)
-    for value, pulls, back in parallel(value_and_pulls, parts):
+    for value, pulls, part in parallel(value_and_pulls, parts):
         total += value
         for rows in tiles:
-            gradient[rows, :] += xp.matmul(xp.matrix_transpose(pulls[:, rows]), back)
+            gradient[rows, :] += lift(pulls[:, rows], part)
     count = int(directions.shape[-1])
     return total / count, gradient * (2.0 / count)
 
