@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
+from elsewise._arrays import to_numpy
 from elsewise.analysis._columns import Column, columns_of, embedded
+from elsewise.errors import SavedRunError
 
 if TYPE_CHECKING:
     from elsewise.explanation import Explanation
@@ -22,7 +25,7 @@ KEPT = "(kept)"
 
 
 def changes(explanation: Explanation) -> pd.DataFrame:
-    """Return what changed, feature by feature, largest share of the input distance first.
+    """Return what changed, feature by feature, largest effect on the output first.
 
     Parameters
     ----------
@@ -35,7 +38,13 @@ def changes(explanation: Explanation) -> pd.DataFrame:
         One row per feature that may move; a one-hot group is one feature, of the group's name.
 
         - ``kind``: number, integer, category or one-hot group
-        - ``rows_moved``: share of rows in which it changed
+        - ``effect``: by how much the mean output would differ without this feature's changes: the
+          mean over all rows of the output as it is minus the output with the feature alone put
+          back. NaN where the model is not there, as in a run loaded without it; the features are
+          then in the order of ``share``
+        - ``rows_moved``: share of rows in which it changed; ``rows_up`` and ``rows_down`` those in
+          which a number rose and fell, NaN for categories
+        - ``median_move``: median change of a number in the rows in which it changed
         - ``mean_before``, ``mean_after``, ``shift_q10``, ``shift_q50``, ``shift_q90``: means and
           shifts of quantiles of the known cells in the user's units; NaN for categories
         - ``psi``, ``ks``: see `psi` and `ks`; the KS of an unordered category is the largest over
@@ -67,7 +76,34 @@ def changes(explanation: Explanation) -> pd.DataFrame:
     table = pd.DataFrame([_entry(column) for column in columns])
     table["distance"] = np.sqrt(squared)
     table["share"] = squared / (squared.sum() or 1.0)
-    return table.set_index("feature").sort_values("share", ascending=False, kind="stable")
+    table.insert(2, "effect", _effects(explanation, columns))
+    # Loaded without their model, features have no effect to be ordered by.
+    size = table["effect"].abs().fillna(0.0)
+    order = np.lexsort((-table["share"], -size))
+    return table.iloc[order].set_index("feature")
+
+
+def _effects(explanation: Explanation, columns: Sequence[Column]) -> np.ndarray:
+    """What each feature adds to the mean output, (A,): its changes alone are put back."""
+    outputs, n = explanation.problem.outputs, len(explanation.outputs)
+    moved = [np.flatnonzero(column.moved) for column in columns]
+    after, before = to_numpy(explanation.rows.codes), to_numpy(explanation.problem.factual)
+    put_back = [after[rows] for rows in moved]
+    for column, rows, codes in zip(columns, moved, put_back, strict=True):
+        codes[:, list(column.places)] = before[np.ix_(rows, column.places)]
+    sizes = [len(rows) for rows in moved]
+    if not sum(sizes):
+        return np.zeros(len(columns))
+    try:
+        # One call for all features: only rows in which a feature changed are asked about.
+        without = to_numpy(outputs.values(outputs.place(np.concatenate(put_back))))[:, 0]
+    except SavedRunError:
+        return np.full(len(columns), np.nan)
+    parts = np.split(without, np.cumsum(sizes)[:-1])
+    with_it = explanation.outputs[:, 0]
+    return np.array(
+        [np.sum(with_it[rows] - part) / n for rows, part in zip(moved, parts, strict=True)]
+    )
 
 
 def _entry(column: Column) -> dict[str, Any]:
@@ -79,6 +115,11 @@ def _entry(column: Column) -> dict[str, Any]:
     }
     old, new = (values[~np.isnan(values)] for values in (before, after))
     described = column.numeric and old.size > 0
+    moves = (after - before)[column.moved]
+    moves = moves[~np.isnan(moves)]
+    entry["rows_up"] = float(np.sum(moves > 0) / before.size) if described else np.nan
+    entry["rows_down"] = float(np.sum(moves < 0) / before.size) if described else np.nan
+    entry["median_move"] = float(np.median(moves)) if described and moves.size else np.nan
     entry["mean_before"] = float(old.mean()) if described else np.nan
     entry["mean_after"] = float(new.mean()) if described else np.nan
     for name, level in QUANTILES.items():

@@ -14,6 +14,7 @@ from elsewise import plots
 from elsewise._arrays import to_numpy
 from elsewise.analysis import changes as changes_of
 from elsewise.analysis import correlation_pair, flows, groups
+from elsewise.features import changed_cells
 from elsewise.report._numbers import (
     correlation_changes,
     drift,
@@ -315,7 +316,10 @@ def _drift(explanation: Explanation) -> Section:
     )
 
 
-def _search(explanation: Explanation) -> Section:
+def _search(explanation: Explanation) -> Section | None:
+    """The iterations of the search; None for a question, whose rows are searched one by one."""
+    if not explanation.iterations:
+        return None
     status = str(explanation.status)
     what = "distances" if explanation.certificate.confidence is None else "upper limits"
     return Section(
@@ -335,21 +339,28 @@ def _search(explanation: Explanation) -> Section:
 
 
 def _single_rows(explanation: Explanation, rows: int) -> Section | None:
-    """The first rows before and after, only when asked for."""
+    """Rows that changed, those whose output changed most first; only when asked for."""
     if rows < 1:
         return None
-    before, after = explanation.factual.head(rows), explanation.counterfactual.head(rows)
-    cells = tuple(
-        (str(label), *(_arrow(a, b) for a, b in zip(old, new, strict=True)))
-        for label, old, new in zip(
-            before.index,
-            before.itertuples(index=False, name=None),
-            after.itertuples(index=False, name=None),
-            strict=True,
+    before, after = explanation.factual, explanation.counterfactual
+    old, new = explanation.factual_outputs[:, 0], explanation.outputs[:, 0]
+    changed = np.flatnonzero(
+        changed_cells(to_numpy(explanation.problem.factual), to_numpy(explanation.rows.codes)).any(
+            axis=1
         )
     )
-    columns = ("row", *map(str, before.columns))
-    table = Table(caption=f"The first {len(before)} rows", columns=columns, rows=cells)
+    shown = changed[np.argsort(-np.abs(new - old)[changed], kind="stable")][:rows]
+    cells = tuple(
+        (
+            str(before.index[k]),
+            f"{level(explanation, float(old[k]))} → {level(explanation, float(new[k]))}",
+            *(_arrow(a, b) for a, b in zip(before.iloc[k], after.iloc[k], strict=True)),
+        )
+        for k in shown.tolist()
+    )
+    columns = ("row", "output", *map(str, before.columns))
+    caption = f"{len(shown)} of {len(changed):,} changed rows, largest change of the output first"
+    table = Table(caption=caption, columns=columns, rows=cells)
     return Section(anchor="rows", title="Single rows", tables=(table,))
 
 

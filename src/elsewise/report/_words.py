@@ -11,10 +11,10 @@ import numpy as np
 from elsewise._arrays import to_numpy
 from elsewise.analysis import changes as changes_of
 from elsewise.analysis import column_named
-from elsewise.certificate import interval_text, probability_text, readout_name
+from elsewise.certificate import interval_text, probability_text, reached_sentence, readout_name
 from elsewise.features import changed_cells
 from elsewise.request import Kind
-from elsewise.text import amount, format_distinct, one_line, percent
+from elsewise.text import amount, format_distinct, one_line, percent, signed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,6 +40,8 @@ __all__ = [
     "side_words",
 ]
 
+NAMED_LEVELS = 2
+"""Changes of level named for a category."""
 NAMED = 3
 """Features named in the headline."""
 
@@ -82,16 +84,22 @@ def answer(explanation: Explanation, output: str = "model output") -> Answer:
         stays = f"Nothing changes: the mean {output} stays at {now} ({explanation.status})."
         return Answer(stays, ())
     first = _first(changes_of(explanation))
+    reached = explanation.certificate.reached
     how = [change_words(explanation, name, row) for name, row in first.iterrows()]
     changes = tuple(
         f"{one_line(n, 60)}: {words}" for n, words in zip(first.index, how, strict=True)
     )
-    rows = f"{moved:,} of {count:,} rows"
+    rows = f"{moved:,} of {count:,} rows are changed"
+    if reached is not None:
+        sentence = reached_sentence(reached)
+        verdict = str(explanation.certificate.verdict).capitalize()
+        return Answer(f"{verdict}. {sentence[:1].upper()}{sentence[1:]}. {rows}.", changes)
     if explanation.ok:
-        aim = f"To bring the mean {output} from {now} to {then}"
-        return Answer(f"{aim}, {rows} would have to change.", changes)
-    reached = f"with {rows} changed, the mean {output} goes from {now} to {then}"
-    return Answer(f"Not reached within the limits: {reached}.", changes)
+        return Answer(f"{rows}: the mean {output} goes from {now} to {then}.", changes)
+    return Answer(
+        f"Not reached within the bounds: {rows}, and the mean {output} goes from {now} to {then}.",
+        changes,
+    )
 
 
 def headline(explanation: Explanation, output: str = "model output") -> str:
@@ -109,45 +117,53 @@ def headline(explanation: Explanation, output: str = "model output") -> str:
 
 
 def _first(changes: pd.DataFrame) -> pd.DataFrame:
-    """The features worth naming: the largest shares of the distance, none under 5 %."""
-    return changes[changes["share"] >= 0.05].iloc[:NAMED]
+    """The features worth naming: those with the largest effect on the output."""
+    effect = changes["effect"].abs().fillna(changes["share"])
+    return changes[(changes["rows_moved"] > 0) & (effect >= 0.02 * effect.max())].iloc[:NAMED]
 
 
 def change_words(explanation: Explanation, name: Hashable, row: pd.Series[Any]) -> str:
-    """Return how a feature changes, in its own units, from its row of `insight.changes`."""
-    before, after = row.get("mean_before", math.nan), row.get("mean_after", math.nan)
+    """Return how a feature changes in the rows in which it does, from its row of `changes`."""
+    rows = len(explanation.outputs)
     if row["rows_moved"] == 0:
         return "stays as it is"
-    if math.isnan(before):
-        return _category_words(explanation, name, float(row["rows_moved"]))
-    if amount(before) == amount(after):
-        return f"mean stays at {amount(before)}, spread changes"
-    return f"mean {amount(before)} to {amount(after)}"
+    if math.isnan(row.get("mean_before", math.nan)):
+        return _category_words(explanation, name)
+    column = column_named(explanation, name)
+    moves = (column.after - column.before)[column.moved]
+    parts = []
+    for word, some in (("lower", moves[moves < 0]), ("higher", moves[moves > 0])):
+        if some.size:
+            by = amount(abs(float(np.median(some))))
+            parts.append((some.size, f"{word} by {by} in the median, in {some.size:,}"))
+    parts.sort(key=lambda part: -part[0])
+    return "; ".join(text for _, text in parts) + f" of {rows:,} rows"
 
 
 def change_table(explanation: Explanation) -> str:
-    """Return the changes as a table of text, largest share of the distance first."""
-    rows = [("feature", "share of distance", "change")]
+    """Return the changes as a table of text, largest effect on the output first."""
+    table = [("feature", "effect on the mean output", "change in the rows that change")]
     for name, row in changes_of(explanation).iterrows():
-        share = percent(float(row["share"]))
-        rows.append((one_line(name, 60), share, change_words(explanation, name, row)))
-    widths = [max(len(row[k]) for row in rows) for k in range(2)]
-    return "\n".join(f"{a:<{widths[0]}}  {b:>{widths[1]}}  {c}" for a, b, c in rows)
+        effect = "unknown" if math.isnan(row["effect"]) else signed(float(row["effect"]))
+        table.append((one_line(name, 60), effect, change_words(explanation, name, row)))
+    widths = [max(len(row[k]) for row in table) for k in range(2)]
+    return "\n".join(f"{a:<{widths[0]}}  {b:>{widths[1]}}  {c}" for a, b, c in table)
 
 
-def _category_words(explanation: Explanation, name: Hashable, moved: float) -> str:
-    """The level that gains most, or the share of rows that change where none does."""
+def _category_words(explanation: Explanation, name: Hashable) -> str:
+    """The most frequent changes of level, with the number of rows that make each."""
     column = column_named(explanation, name)
-    shares = [
-        np.bincount(codes[~np.isnan(codes)].astype(int), minlength=len(column.levels)) / codes.size
-        for codes in (column.before, column.after)
+    pairs = np.stack([column.before, column.after], axis=1)[column.moved]
+    found, counts = np.unique(pairs, axis=0, return_counts=True)
+    order = np.argsort(-counts, kind="stable")[:NAMED_LEVELS]
+    words = [
+        f"{one_line(column.level(found[k][0]), 30)} to {one_line(column.level(found[k][1]), 30)} "
+        f"in {counts[k]:,}"
+        for k in order
     ]
-    gain = shares[1] - shares[0]
-    if gain.size == 0 or gain.max() < 0.01:
-        return f"{percent(moved)} of rows change"
-    most = int(gain.argmax())
-    now, then = (percent(float(share[most])) for share in shares)
-    return f"{one_line(column.levels[most], 30)} from {now} to {then} of rows"
+    others = int(counts.sum() - counts[order].sum())
+    more = f", other changes in {others:,}" if others else ""
+    return f"{', '.join(words)}{more} of {len(column.before):,} rows"
 
 
 def side_words(name: str, side: Evidence) -> str:
