@@ -114,7 +114,8 @@ def _values(
     shifts = SHIFTS if count >= 2 * len(SHIFTS) else SHIFTS[3 - count // 4 :: 2]
     steps = [(np.array([sign * s * unit.scale]), True) for s in shifts for sign in (-1.0, 1.0)]
     left = max(count - len(steps), 2)
-    quantiles = np.unique(np.quantile(present, np.linspace(0.0, 1.0, left))) if present.size else []
+    levels = np.linspace(0.0, 1.0, left)
+    quantiles = np.unique(np.quantile(present, levels)) if present.size else present
     return [*steps[:count], *((np.array([value]), False) for value in quantiles)]
 
 

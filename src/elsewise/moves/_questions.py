@@ -22,7 +22,7 @@ from elsewise.moves._ways import (
     Goal,
     Ground,
     Pool,
-    differ,
+    changed,
     explore,
     improve,
     offer_slopes,
@@ -225,7 +225,7 @@ def _inside_by(
 
 def _search_around(ground: Ground, pool: Pool, slot: int) -> None:
     """Change what a place of the pool holds, follow the slope from there, and draw it back."""
-    other = differ(pool.codes[:, slot], pool.codes[:, -1]).any(axis=1) | (slot == -1)
+    other = changed(pool.codes[:, slot], pool.codes[:, -1]) | (slot == -1)
     rows = np.flatnonzero(np.isfinite(pool.scores[:, slot]) & other)
     if rows.size:
         part, some = ground.take(rows), pool.take(rows)
@@ -265,7 +265,7 @@ def _trades(problem: Problem, recorded: QuestionMap, ways: Ways, blocks: list[np
         if recorded.polished > 0.0:
             ground = ground._replace(goal=goal._replace(rates=np.array([recorded.polished * unit])))
             kept.append(_polished(ground, pool))
-        paid = [one.costs + price * _counts(ground, one.codes) for one in kept]
+        paid = [one.costs + price * ground.counts(ground.cell_costs(one.codes)) for one in kept]
         costs[block] = np.concatenate(paid, axis=1)
         gained = np.concatenate([one.margins for one in kept], axis=1) - here[:, None]
         gains[block] = unit * gained
@@ -275,7 +275,9 @@ def _trades(problem: Problem, recorded: QuestionMap, ways: Ways, blocks: list[np
 
 def _polished(ground: Ground, pool: Pool) -> Pool:
     """Search once more around the best way of each row at the one rate of the ground."""
-    scores = ground.goal.scores(pool.costs, _counts(ground, pool.codes), pool.margins)
+    scores = ground.goal.scores(
+        pool.costs, ground.counts(ground.cell_costs(pool.codes)), pool.margins
+    )
     best = np.argmin(scores[..., 0], axis=1)
     rows = np.arange(len(best))
     parts = (pool.codes, pool.margins, pool.costs, scores[..., 0])
@@ -283,12 +285,6 @@ def _polished(ground: Ground, pool: Pool) -> Pool:
     improve(ground, last, 0)
     offer_slopes(ground, last, last.codes[:, 0])
     return last
-
-
-def _counts(ground: Ground, codes: np.ndarray) -> np.ndarray:
-    """Number of changed attributes of rows (n, C, p)."""
-    changed = (ground.cell_costs(codes) > 0.0).astype(np.float64)
-    return np.asarray((changed @ ground.menu.member.T.astype(np.float64) > 0.0).sum(axis=-1))
 
 
 def merged_ways(first: Ways, second: Ways, places: np.ndarray) -> Ways:
@@ -303,9 +299,18 @@ def merged_ways(first: Ways, second: Ways, places: np.ndarray) -> Ways:
 
     front = None
     if first.front is not None and second.front is not None:
-        front = tuple(map(both, first.front, second.front))
-    pairs = zip(first[:6], second[:6], strict=True)
-    return Ways(*(both(*pair) for pair in pairs), first.attempted or second.attempted, front)  # type: ignore[arg-type]
+        one, two = first.front, second.front
+        front = (both(one[0], two[0]), both(one[1], two[1]), both(one[2], two[2]))
+    return Ways(
+        codes=both(first.codes, second.codes),
+        factual=both(first.factual, second.factual),
+        costs=both(first.costs, second.costs),
+        hashes=both(first.hashes, second.hashes),
+        inside=both(first.inside, second.inside),
+        frozen=both(first.frozen, second.frozen),
+        attempted=first.attempted or second.attempted,
+        front=front,
+    )
 
 
 def take_ways(recorded: QuestionMap, ways: Ways) -> tuple[np.ndarray, np.ndarray]:

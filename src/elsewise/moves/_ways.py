@@ -22,7 +22,7 @@ __all__ = [
     "Goal",
     "Ground",
     "Pool",
-    "differ",
+    "changed",
     "explore",
     "improve",
     "offer_slopes",
@@ -129,10 +129,16 @@ class Ground(NamedTuple):
         squared, swapped = self.prices
         return np.asarray(moved * moved * squared + (moved != 0.0) * swapped)
 
+    def counts(self, cells: np.ndarray) -> np.ndarray:
+        """Return how many attributes pay something, from the costs of cells (n, ..., p)."""
+        paid = (cells > 0.0).astype(np.float64)
+        return np.asarray((paid @ self.menu.member.T.astype(np.float64) > 0.0).sum(axis=-1))
+
     def legal(self, codes: np.ndarray) -> np.ndarray:
         """Return the legal rows (n, C, p) nearest to ``codes``."""
         moved = np.moveaxis(codes, 1, 0)
-        found = np.moveaxis(legal_rows(self.embedding, self.population, moved), 0, 1).copy()
+        legal = legal_rows(self.embedding, self.population, moved)
+        found: np.ndarray = np.moveaxis(legal, 0, 1).copy()
         features = self.problem.schema.features
         for columns in self.menu.member:
             if sum(columns) > 1 or any(features[j].group for j in np.flatnonzero(columns)):
@@ -178,9 +184,9 @@ class Pool(NamedTuple):
         """Keep what is better among ways (n, C, p) with margins (n, C)."""
         cells = ground.cell_costs(codes)
         costs = on_grid(cells.sum(axis=-1))
-        changed = (cells > 0.0).astype(np.float64) @ ground.menu.member.T.astype(np.float64) > 0.0
         known = np.isfinite(margins)
-        scores = ground.goal.scores(costs, changed.sum(axis=-1), np.where(known, margins, 0.0))
+        counts = ground.counts(cells)
+        scores = ground.goal.scores(costs, counts, np.where(known, margins, 0.0))
         scores[~known] = np.inf
         best = np.argmin(scores, axis=1)
         rows, slots = np.nonzero(
@@ -207,7 +213,7 @@ def improve(ground: Ground, pool: Pool, slot: int) -> None:
     base = np.where(found, pool.codes[:, slot], pool.codes[:, 0])
     here = np.where(found[:, 0], pool.margins[:, slot], pool.margins[:, 0])
     codes = _singles(ground, base)
-    margins = ground.ask(codes, differ(codes, base[:, None, :]).any(axis=-1))
+    margins = ground.ask(codes, changed(codes, base[:, None, :]))
     pool.offer(ground, codes, margins)
     combined, worth = _combinations(ground, base, here, codes, margins)
     pool.offer(ground, combined, ground.ask(combined, worth))
@@ -216,6 +222,11 @@ def improve(ground: Ground, pool: Pool, slot: int) -> None:
 def differ(codes: np.ndarray, others: np.ndarray) -> np.ndarray:
     """Return the cells that differ; two missing cells do not."""
     return np.asarray((codes != others) & ~(np.isnan(codes) & np.isnan(others)))
+
+
+def changed(codes: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Return the rows of which some cell differs."""
+    return np.asarray(differ(codes, others).any(axis=-1))
 
 
 def _singles(ground: Ground, base: np.ndarray) -> np.ndarray:
@@ -269,8 +280,8 @@ def _combinations(
         for j in np.flatnonzero(member[a]):
             new = everything[rows, np.minimum(taken, count), j]
             combined[:, :, j] = np.where(taken >= 0, new, combined[:, :, j])
-    worth = differ(combined, ground.codes[:, None, :]).any(axis=-1)
-    worth[:, 1:] &= differ(combined[:, 1:], combined[:, :-1]).any(axis=-1)
+    worth = changed(combined, ground.codes[:, None, :])
+    worth[:, 1:] &= changed(combined[:, 1:], combined[:, :-1])
     return combined, worth
 
 
@@ -317,9 +328,9 @@ def _cheapest_sums(
     left = np.broadcast_to(np.array(SHARES), (n, len(SHARES)))
     rows = np.arange(n)[:, None]
     for a in reversed(range(len(choices))):
-        option = np.take_along_axis(choices[a], left, axis=1)
-        picks[:, :, a] = option
-        left = np.where(option >= 0, np.maximum(left - level[rows, option], 0), left)
+        taken = np.take_along_axis(choices[a], left, axis=1)
+        picks[:, :, a] = taken
+        left = np.where(taken >= 0, np.maximum(left - level[rows, taken], 0), left)
     return picks
 
 
@@ -384,7 +395,7 @@ def offer_slopes(ground: Ground, pool: Pool, base: np.ndarray) -> None:
         target = np.where(numbers.free, factual + on_grid(move) * numbers.unit, at)
         outward = _rounded_outward(ground, target, slope)
         both = ground.legal(np.concatenate([target, outward], axis=1))
-        pool.offer(ground, both, ground.ask(both, differ(both, factual).any(axis=-1)))
+        pool.offer(ground, both, ground.ask(both, changed(both, factual)))
         if not differ(both[:, :count], at).any():
             break
         at = both[:, :count]
@@ -409,7 +420,7 @@ def _least_move(
 
     def move(power: np.ndarray) -> np.ndarray:
         length = np.maximum(shortest, 0.0) * np.exp2(power)
-        return np.clip(length[..., None] * slope, low, high)
+        return np.asarray(np.clip(length[..., None] * slope, low, high))
 
     # t is between the step without boxes and one so long that every number is at an end.
     small, large = np.zeros(need.shape), np.full(need.shape, 30.0)
@@ -460,7 +471,7 @@ def _offer_path(ground: Ground, pool: Pool, goal: np.ndarray) -> None:
     member, factual = ground.menu.member, ground.codes
     here = pool.margins[:, 0]
     single = np.where(member, goal[:, None, :], factual[:, None, :])
-    worth = differ(single, factual[:, None, :]).any(axis=-1)
+    worth = changed(single, factual[:, None, :])
     margins = ground.ask(single, worth)
     pool.offer(ground, single, margins)
     costs = ground.cell_costs(single).sum(axis=-1)
@@ -472,7 +483,7 @@ def _offer_path(ground: Ground, pool: Pool, goal: np.ndarray) -> None:
     taken = rank[:, None, :] <= np.arange(len(member))[:, None]
     cells = (taken.astype(np.float64) @ member.astype(np.float64)) > 0.0
     codes = np.where(cells, goal[:, None, :], factual[:, None, :])
-    pool.offer(ground, codes, ground.ask(codes, differ(codes, factual[:, None, :]).any(axis=-1)))
+    pool.offer(ground, codes, ground.ask(codes, changed(codes, factual[:, None, :])))
 
 
 def refine(ground: Ground, pool: Pool, point: np.ndarray) -> np.ndarray:
@@ -489,7 +500,7 @@ def put_back(ground: Ground, pool: Pool, point: np.ndarray) -> np.ndarray:
     while moving.size:
         part, some = ground.take(moving), pool.take(moving)
         codes = np.where(member, part.codes[:, None, :], point[moving][:, None, :])
-        margins = part.ask(codes, differ(codes, point[moving][:, None, :]).any(axis=-1))
+        margins = part.ask(codes, changed(codes, point[moving][:, None, :]))
         some.offer(part, codes, margins)
         pool.put(moving, some)
         costs = np.where(margins >= ground.goal.inside, part.cell_costs(codes).sum(axis=-1), np.inf)

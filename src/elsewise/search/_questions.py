@@ -71,10 +71,10 @@ def fit_question(
     needed = max(0, math.ceil(share * size - 1e-9) - inside)
     count = order.size if question.kind == "every" else min(needed, order.size)
     allowed, limited = _allowed(problem, recorded, ways, order, count, unseen is not None)
+    if question.kind == "every" and not limited:
+        return Fitted(recorded, ways, question.said(share))
     if allowed == 0:
         return Fitted(recorded.with_price(NEVER, NEVER), ways, question.said(share), limited)
-    if allowed == order.size and question.kind == "every":
-        return Fitted(recorded, ways, question.said(share))
     last = order[allowed - 1]
     priced = recorded.with_price(float(ways.costs[last]), float(ways.hashes[last]))
     return Fitted(priced, ways, question.said(share), limited)
@@ -186,7 +186,7 @@ def _fit_mean(problem: Problem, recorded: QuestionMap, unseen: int | None) -> Fi
     ways = find_ways(problem, recorded, problem.factual)
     if unseen is not None:
         gains = _gains(ways, _rate(ways, amount, problem.unit))
-        spread = np.var(gains if question.relative else before + sign * gains)
+        spread = float(np.var(gains if question.relative else before + sign * gains))
         amount += BETTING * _margin(spread / unseen, spread / len(before), level)
     rate, limited = _rate(ways, amount, problem.unit), ""
     if problem.bounds.inputs is not None:

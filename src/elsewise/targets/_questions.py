@@ -85,11 +85,9 @@ def question_of(target: Target, columns: int) -> Question | None:
         )
     if isinstance(target, Constant) and target.tolerance is not None:
         level = np.broadcast_to(target.level, (columns,))
-        low, high = level - target.tolerance, level + target.tolerance
-        ends = (
-            tuple(np.where(np.isnan(e), f, e).tolist()) for e, f in ((low, -np.inf), (high, np.inf))
-        )
-        lower, upper = ends
+        anything = np.isnan(level)
+        lower = tuple(np.where(anything, -np.inf, level - target.tolerance).tolist())
+        upper = tuple(np.where(anything, np.inf, level + target.tolerance).tolist())
         return Question(
             kind="every", wanted=Wanted(lower=lower, upper=upper), subject=target.describe()
         )

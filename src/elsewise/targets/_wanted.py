@@ -91,7 +91,8 @@ class Wanted:
         return lower, np.broadcast_to(self.upper or (np.inf,), (columns,))
 
     def _best_rival(self, outputs: np.ndarray) -> np.ndarray:
-        return np.asarray(np.delete(outputs, self.column, axis=1).max(axis=1))
+        others = np.arange(outputs.shape[1]) != self.column
+        return np.asarray(outputs[:, others].max(axis=1))
 
 
 def _link(values: np.ndarray, scale: str) -> np.ndarray:
@@ -99,11 +100,11 @@ def _link(values: np.ndarray, scale: str) -> np.ndarray:
         return values
     inner = np.clip(values, EDGE, 1.0 - EDGE)
     found = np.log(inner) - (np.log1p(-inner) if scale == "logit" else 0.0)
-    return np.where(np.isinf(values), values, found)
+    return np.asarray(np.where(np.isinf(values), values, found))
 
 
 def _link_slope(values: np.ndarray, scale: str) -> np.ndarray:
     if scale == "none":
         return np.ones_like(values)
     inner = np.clip(values, EDGE, 1.0 - EDGE)
-    return 1.0 / (inner * (1.0 - inner) if scale == "logit" else inner)
+    return np.asarray(1.0 / (inner * (1.0 - inner) if scale == "logit" else inner))
