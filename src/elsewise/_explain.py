@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Generator
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -136,8 +137,9 @@ def explain_request(
             received=repr(stop),
             fix="pass lambda: clock() > end, or Settings(seconds=60)",
         )
+    began = time.perf_counter()
     problem, encoder, settings, kind, question = ask(request)
-    watch = _Watch(progress, stop)
+    watch = _Watch(progress, clock(settings.seconds, stop, since=began))
     with using(settings.resources):
         if question is not None:
             answer = _row_by_row(problem, encoder, settings, kind, question)
@@ -199,7 +201,8 @@ class _Watch(NamedTuple):
     """How the search is watched."""
 
     progress: bool | None
-    stop: Callable[[], bool] | None
+    stop: Callable[[], bool]
+    """Whether time is up: one budget for binding, every search and the certificate."""
 
 
 class _Answer(NamedTuple):
@@ -305,7 +308,6 @@ def _fitted(
 ) -> tuple[Solution, list[Iteration]]:
     """Fit with limits a little tighter than asked for, to leave room for rows not seen yet."""
     bounds = problem.bounds
-    should_stop = clock(settings.seconds, watch.stop)
     tight = replace(
         problem,
         bounds=replace(
@@ -318,7 +320,7 @@ def _fitted(
     if solution.outcome is Outcome.NOT_FEASIBLE:
         return _watched(iterate(problem, settings, watch.stop), watch.progress)
     solution, more = _watched(
-        find_shorter_map(tight, settings, solution, should_stop), watch.progress
+        find_shorter_map(tight, settings, solution, watch.stop), watch.progress
     )
     return solution, records + [r._replace(iteration=len(records) + r.iteration) for r in more]
 

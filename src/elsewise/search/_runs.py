@@ -22,9 +22,27 @@ LOGIT_SPAN = 9.0
 """Eta is searched between logistic(-9) and logistic(9)."""
 
 
-def clock(seconds: float | None, stop: Callable[[], bool] | None) -> ShouldStop:
-    """Tell whether time is up or the search was told to stop."""
-    deadline = math.inf if seconds is None else time.perf_counter() + seconds
+SEARCHED = 0.75
+"""Share of the time budget for binding the model and the search; the rest is the certificate's."""
+
+
+def clock(
+    seconds: float | None, stop: Callable[[], bool] | None, since: float | None = None
+) -> ShouldStop:
+    """Tell whether time is up or the search was told to stop.
+
+    Parameters
+    ----------
+    seconds
+        Time budget of the whole answer; None: there is none.
+    stop
+        Tells the search to stop.
+    since
+        When the budget began to run, as `time.perf_counter` has it; None: now.
+    """
+    if seconds is None:
+        return stop or (lambda: False)
+    deadline = (time.perf_counter() if since is None else since) + SEARCHED * seconds
     return lambda: time.perf_counter() >= deadline or (stop is not None and stop())
 
 

@@ -52,7 +52,8 @@ class Settings:
     epsilon: float = 0.02
     """Stop when rows move less than this (root mean square, in standard deviations of a row)."""
     seconds: float | None = None
-    """Time budget; the best so far is returned when it is spent."""
+    """Time budget of the whole answer, binding the model included: after three quarters of it the
+    search ends with the best so far, and the certificate has the rest."""
     directions: int = 64
     """At least this many directions, in complete orthonormal blocks."""
     draws: int = 999
