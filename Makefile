@@ -36,6 +36,7 @@ browser:  ## install Debian's Chromium, which the report is tested in (needs roo
 
 bench: $(VENV)/.test  ## quality, speed and growth: half an hour; growth goes on where it stopped
 	$(BIN)/python benchmarks/run.py
+	$(BIN)/python -m benchmarks.speed
 	$(BIN)/python -m benchmarks.growth
 
 paper: $(VENV)/.test  ## reproduce the paper into docs/paper.md: hours; QUICK=1: one seed, minutes

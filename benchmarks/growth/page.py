@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from .groups import GROUPS
+from .ordinary import section
 from .picture import draw
 from .results import Cell, asked, exponent
 
@@ -67,6 +68,8 @@ def write(results: dict[str, Any], docs: Path) -> Path:
     """Write the page and its picture."""
     path = docs / "gpu-results.json"
     device = json.loads(path.read_text("utf-8")) if path.exists() else None
+    path = docs / "speed.json"
+    speed = json.loads(path.read_text("utf-8")) if path.exists() else None
     draw(results, device, docs / "images" / "performance.png")
     machine = results["machine"]
     parts = [
@@ -78,6 +81,7 @@ def write(results: dict[str, Any], docs: Path) -> Path:
         _limits(results),
         _whole(results),
         *([] if device is None else [_device(device)]),
+        *([] if speed is None else [section(speed)]),
         HOW,
     ]
     page = docs / "performance.md"

@@ -1,4 +1,4 @@
-"""``Settings(seconds=)`` is one budget for everything, checked between steps; no real clock here."""
+"""``Settings(seconds=)`` is one budget for everything, checked between steps; no real clock."""
 
 from __future__ import annotations
 

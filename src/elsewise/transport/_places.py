@@ -13,8 +13,8 @@ from elsewise._arrays import Array, count_before, take_ranked
 
 __all__ = ["at_places", "locator"]
 
-BUCKETS = 4
-"""Buckets per knot, so that few of them hold more than one."""
+BUCKETS = 4, 64
+"""Buckets per knot, so that few of them hold more than one; more where knots lie close together."""
 FEW_ROUNDS = 8
 """With more knots than this in one bucket, a binary search is quicker."""
 
@@ -69,22 +69,19 @@ def _numpy_locator(knots: np.ndarray) -> Locate:
     earlier bucket is below the point.
     """
     rows, size = knots.shape
-    first = knots[:, :1]
-    count = BUCKETS * size
-    with np.errstate(divide="ignore", over="ignore"):
-        scale = count / (knots[:, -1:] - first)
-    scale[~np.isfinite(scale)] = 0.0
-    row = np.arange(rows)[:, None]
-
-    def bucket(values: np.ndarray) -> np.ndarray:
-        places = (values - first) * scale
-        np.clip(places, 0, count - 1, out=places)
-        return np.asarray(places.astype(np.int64) + row * count)
-
-    filled = np.bincount(bucket(knots).ravel(), minlength=rows * count).reshape(rows, count)
-    rounds = int(filled.max())
+    first, row = knots[:, :1], np.arange(rows)[:, None]
     table_start = row * (size + 1)
-    if rounds > FEW_ROUNDS:
+    for buckets in BUCKETS:
+        count = buckets * size
+        with np.errstate(divide="ignore", over="ignore"):
+            scale = count / (knots[:, -1:] - first)
+        scale[~np.isfinite(scale)] = 0.0
+        bucket = _bucket(first, scale, count, row)
+        filled = np.bincount(bucket(knots).ravel(), minlength=rows * count).reshape(rows, count)
+        rounds = int(filled.max())
+        if rounds <= FEW_ROUNDS:
+            break
+    else:
         return lambda points: count_before(knots, points) + table_start
     start = (np.cumsum(filled, axis=1) - filled + table_start).ravel()
     following = np.concatenate([knots, np.full_like(first, np.inf)], axis=1).ravel()
@@ -96,3 +93,16 @@ def _numpy_locator(knots: np.ndarray) -> Locate:
         return found
 
     return search
+
+
+def _bucket(
+    first: np.ndarray, scale: np.ndarray, count: int, row: np.ndarray
+) -> Callable[[np.ndarray], np.ndarray]:
+    """Return a function from values (N, n) to their buckets, ``count`` of equal width in a row."""
+
+    def bucket(values: np.ndarray) -> np.ndarray:
+        places = (values - first) * scale
+        np.clip(places, 0, count - 1, out=places)
+        return np.asarray(places.astype(np.int64) + row * count)
+
+    return bucket
