@@ -90,7 +90,7 @@ def _effects(explanation: Explanation, columns: Sequence[Column]) -> np.ndarray:
     after, before = to_numpy(explanation.rows.codes), to_numpy(explanation.problem.factual)
     put_back = [after[rows] for rows in moved]
     for column, rows, codes in zip(columns, moved, put_back, strict=True):
-        codes[:, list(column.places)] = before[np.ix_(rows, column.places)]
+        codes[:, list(column.places)] = before[rows][:, list(column.places)]
     sizes = [len(rows) for rows in moved]
     if not sum(sizes):
         return np.zeros(len(columns))

@@ -9,13 +9,12 @@ import numpy as np
 from elsewise.confidence._bootstrap import bootstrap_distances
 from elsewise.confidence._choice import (
     FEW_MOVERS,
-    Method,
     allowed_draws,
     certificate_limit,
     count_movers,
 )
 from elsewise.confidence._comparison import Comparison
-from elsewise.confidence._limit import UpperLimit
+from elsewise.confidence._limit import Method, UpperLimit
 from elsewise.errors import InvalidInput
 
 __all__ = ["debiased_distance", "rows_needed", "suggested_rows"]

@@ -119,7 +119,8 @@ def headline(explanation: Explanation, output: str = "model output") -> str:
 def _first(changes: pd.DataFrame) -> pd.DataFrame:
     """The features worth naming: those with the largest effect on the output."""
     effect = changes["effect"].abs().fillna(changes["share"])
-    return changes[(changes["rows_moved"] > 0) & (effect >= 0.02 * effect.max())].iloc[:NAMED]
+    named: pd.DataFrame = changes[(changes["rows_moved"] > 0) & (effect >= 0.02 * effect.max())]
+    return named.iloc[:NAMED]
 
 
 def change_words(explanation: Explanation, name: Hashable, row: pd.Series[Any]) -> str:
