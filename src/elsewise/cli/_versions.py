@@ -19,6 +19,7 @@ REQUIRED = (
     "tqdm",
     "matplotlib",
     "jinja2",
+    "threadpoolctl",
     "typer",
     "pooch",
 )
