@@ -112,7 +112,9 @@ def beside_dice() -> list[Line]:
     model, rows, train = trees("LightGBM", 400)
     ours = measured("elsewise", model, rows, train, BOUNDS[0], "")
     start = time.perf_counter()
-    found = ew.baselines.dice(model, rows, background=train, seed=0)
+    from benchmarks.rivals import dice
+
+    found = dice(model, rows, background=train, seed=0)
     return [ours, noted("DiCE, genetic", found, math.nan, time.perf_counter() - start, "")]
 
 
@@ -149,8 +151,8 @@ def noted(
         problem=problem,
         rows=len(before),
         bound=bound,
-        validity=ew.metrics.validity(explanation.outputs),
-        ot=ew.metrics.explanation_ot(explanation),
+        validity=ew.analysis.validity(explanation.outputs),
+        ot=ew.analysis.explanation_ot(explanation),
         cells=float((before.to_numpy() != after.to_numpy()).mean()),
         seconds=seconds,
         wanted=goal,

@@ -13,7 +13,7 @@ from benchmarks.paper.pictures import plt, save
 from benchmarks.paper.tables import markdown, number
 
 import elsewise as ew
-from elsewise import metrics
+from elsewise import analysis
 from elsewise.plots._style import CYCLE, FACTUAL, TARGET, dress, legend, levels_of, quantiles
 
 __all__ = ["convergence", "diversity", "three_models"]
@@ -180,7 +180,7 @@ def diversity(folder: Path) -> dict[str, Any]:
     save(figure, folder / "diversity.png")
     rows = []
     for bound, one in found.items():
-        case = metrics.Case(explanation=one)
+        case = analysis.Case(explanation=one)
         rows.append(
             [
                 f"{bound:g}",
@@ -190,6 +190,6 @@ def diversity(folder: Path) -> dict[str, Any]:
                 number(float(one.outputs.mean())),
             ]
         )
-    factual = metrics.diversity(case.embedded[0])
+    factual = analysis.diversity(case.embedded[0])
     header = ["U_x", "diversity", "input distance", "output distance", "mean risk"]
     return {"table": markdown(header, rows), "factual": factual}

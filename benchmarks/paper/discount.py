@@ -20,7 +20,7 @@ import pandas as pd
 from benchmarks.paper.questions import THRESHOLD, Question, seen_by_network
 
 import elsewise as ew
-from elsewise import baselines
+from elsewise import analysis
 from elsewise._arrays import asarray_like, to_numpy
 from elsewise.measure import Recording, measure_inputs
 from elsewise.moves import Motion, Rows, Step, move
@@ -69,7 +69,7 @@ def discount(question: Question, target: Target) -> ew.Explanation:
         ew.Bounds(trim=0.0),
     )
     frame = encoder.decode(_descended(problem, ETA[experiment.name]), index=rows.index)
-    return baselines.given(
+    return analysis.from_counterfactuals(
         question.model,
         question.rows,
         _finished(question, frame),

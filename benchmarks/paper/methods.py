@@ -7,10 +7,17 @@ from typing import Any
 
 from benchmarks.paper.discount import discount
 from benchmarks.paper.questions import Question
-from benchmarks.rivals import Ares, AresSettings, GlobeSettings, ares, globe_ce
+from benchmarks.rivals import (
+    Ares,
+    AresSettings,
+    DiceSettings,
+    GlobeSettings,
+    ares,
+    dice,
+    globe_ce,
+)
 
 import elsewise as ew
-from elsewise.baselines import DiceSettings, dice
 
 __all__ = ["DICE_SECONDS", "RIVALS", "TARGETS", "ours", "published", "rules_in_order"]
 

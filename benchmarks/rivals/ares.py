@@ -22,8 +22,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 from benchmarks.rivals.items import Bins, bins_of, frequent_itemsets
+from benchmarks.rivals.question import BATCH, Question, answer, pose
 
-from elsewise.baselines._common import BATCH, Question, Rival, answer, pose
+from elsewise.analysis import BaselineExplanation
 from elsewise.errors import InvalidInput
 from elsewise.features import Schema
 from elsewise.request import Bounds
@@ -105,7 +106,7 @@ class AresRule:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class Ares(Rival):
+class Ares(BaselineExplanation):
     """What AReS found."""
 
     rules: tuple[AresRule, ...]

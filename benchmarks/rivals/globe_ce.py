@@ -16,8 +16,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from benchmarks.rivals.question import Field, Question, answer, pose
 
-from elsewise.baselines._common import Field, Question, Rival, answer, pose
+from elsewise.analysis import BaselineExplanation
 from elsewise.errors import InvalidInput
 from elsewise.features import Kind, Schema
 from elsewise.request import Bounds, generator
@@ -76,7 +77,7 @@ class GlobeSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class GlobeCE(Rival):
+class GlobeCE(BaselineExplanation):
     """What GLOBE-CE found."""
 
     directions: pd.DataFrame

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-
-from elsewise.baselines._common import Field, Question
+from benchmarks.rivals.question import Field, Question
 
 __all__ = ["Bins", "Itemsets", "bins_of", "frequent_itemsets"]
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from elsewise import metrics
+from elsewise import analysis
+from elsewise.analysis import Metric
 from elsewise.features import Kind, changed_cells
-from elsewise.metrics import Metric
 
 __all__ = [
     "METRICS",
@@ -34,7 +34,7 @@ BINS = 10
 PERCENTILES = ((0.0, 0.15), (0.15, 0.3), (0.3, 0.7), (0.7, 0.85), (0.85, 1.0))
 """The paper's five ranges."""
 TRIM = 0.1
-"""Share that `elsewise.metrics.sliced_ot` leaves out at either end."""
+"""Share that `elsewise.analysis.sliced_ot` leaves out at either end."""
 
 
 def bin_units(before: np.ndarray, after: np.ndarray, widths: np.ndarray) -> np.ndarray:
@@ -217,7 +217,7 @@ def dpc(diversity: float, ot: float, validity: float) -> float:
     return diversity / ot * validity if ot > 0 else float("nan")
 
 
-class PaperCase(metrics.Case):
+class PaperCase(analysis.Case):
     """An explanation as the paper's measures see it: arrays, each computed once."""
 
     @cached_property
@@ -285,12 +285,12 @@ def _ranges(attribute: str, text: str, prefix: str) -> dict[str, Metric]:
 
 
 METRICS: dict[str, Metric] = {
-    **metrics.METRICS,
+    **analysis.METRICS,
     "ot published": Metric(
         lambda case: published_ot(case.ot), "ot, normalised twice as in the paper"
     ),
     "mmd": Metric(
-        lambda case: metrics.mmd(case.embedded[1], case.embedded[0]),
+        lambda case: analysis.mmd(case.embedded[1], case.embedded[0]),
         "squared MMD of the inputs, Gaussian kernel of width 1 as in the paper",
     ),
     "ares cost": Metric(

@@ -13,11 +13,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from elsewise import (
         analysis,
-        baselines,
         batch,
         datasets,
         features,
-        metrics,
         models,
         plots,
         report,
@@ -61,7 +59,6 @@ __all__ = [
     "Status",
     "Verdict",
     "analysis",
-    "baselines",
     "batch",
     "datasets",
     "explain",
@@ -72,7 +69,6 @@ __all__ = [
     "frontier",
     "iterate",
     "load",
-    "metrics",
     "models",
     "plots",
     "report",

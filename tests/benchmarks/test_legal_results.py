@@ -57,7 +57,7 @@ def test_trees_on_heloc(trees: tuple, size: int, validity: float, ot: float) -> 
         low, high = train.min().clip(upper=rows.min()), train.max().clip(lower=rows.max())
         assert ((after >= low) & (after <= high)).all(axis=None)
         reached.append(
-            (ew.metrics.validity(explanation.outputs), ew.metrics.explanation_ot(explanation))
+            (ew.analysis.validity(explanation.outputs), ew.analysis.explanation_ot(explanation))
         )
     assert any(v >= validity and d <= ot for v, d in reached), reached
 
@@ -104,8 +104,8 @@ def test_compas_with_legal_groups(compas: Question, target: str) -> None:
             assert (after[columns].sum(axis=1) == 1).all()
             assert set(np.unique(after[columns])) <= {0, 1}
         assert (after.dtypes == rows.dtypes).all()
-        distance = ew.metrics.sliced_ot(seen(after), seen(rows))
-        assert ew.metrics.explanation_ot(explanation) == pytest.approx(distance, rel=0.05)
-        reached.append((ew.metrics.validity(explanation.outputs), distance))
+        distance = ew.analysis.sliced_ot(seen(after), seen(rows))
+        assert ew.analysis.explanation_ot(explanation) == pytest.approx(distance, rel=0.05)
+        reached.append((ew.analysis.validity(explanation.outputs), distance))
     largest = GOALS[target][compas.model_name]
     assert any(v >= 0.97 and d <= largest for v, d in reached), reached

@@ -59,8 +59,8 @@ def test_heloc(name: str) -> None:
     for limit in LIMITS:
         explanation = counted(question.model.module, lambda limit=limit: explain(limit))
         found[limit] = (
-            ew.metrics.validity(explanation.outputs),
-            ew.metrics.explanation_ot(explanation),
+            ew.analysis.validity(explanation.outputs),
+            ew.analysis.explanation_ot(explanation),
         )
         assert explanation.certificate.outputs.met == explanation.ok
     assert any(valid >= validity and ot <= largest for valid, ot in found.values()), found

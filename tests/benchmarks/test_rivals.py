@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import importlib
 import random
+import sys
 from collections.abc import Callable
 from itertools import combinations
 from typing import Any
@@ -12,18 +13,26 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from benchmarks.rivals import Ares, AresSettings, GlobeCE, GlobeSettings, ares, globe_ce
+from benchmarks.rivals import (
+    Ares,
+    AresSettings,
+    DiceSettings,
+    GlobeCE,
+    GlobeSettings,
+    ares,
+    dice,
+    globe_ce,
+)
 from benchmarks.rivals.ares import _Ground, _local_search, _value
 from benchmarks.rivals.items import bins_of, frequent_itemsets
 from benchmarks.rivals.measures import ares_cost, bin_units
+from benchmarks.rivals.question import pose
 
 import elsewise as ew
 import paper
 from applicants import applicants, refused_of, score
-from elsewise import metrics
-from elsewise.baselines import DiceSettings, Rival, dice
-from elsewise.baselines._common import pose
-from elsewise.errors import InvalidInput
+from elsewise.analysis import BaselineExplanation, compare, explanation_ot, validity
+from elsewise.errors import InvalidInput, MissingExtra
 
 
 @pytest.mark.parametrize("name", ["ares", "globe_ce", "items"])
@@ -47,7 +56,7 @@ def schema(background: pd.DataFrame) -> ew.Schema:
     return inferred.one_hot_group("home", ["own", "rent"]).allowed("town", ["north", "west"])
 
 
-Method = Callable[..., Rival]
+Method = Callable[..., BaselineExplanation]
 METHODS: list[Any] = [
     pytest.param(globe_ce, GlobeSettings(), id="globe_ce"),
     pytest.param(globe_ce, GlobeSettings(legal=True, translations=3), id="globe_ce legal"),
@@ -58,7 +67,7 @@ METHODS: list[Any] = [
 ]
 
 
-def run(method: Method, settings: Any, rows: pd.DataFrame, **others: Any) -> Rival:
+def run(method: Method, settings: Any, rows: pd.DataFrame, **others: Any) -> BaselineExplanation:
     if method is dice:
         rows = rows.head(12)
     return method(score, rows, settings=settings, **others)
@@ -92,7 +101,7 @@ def test_every_rival_is_an_explanation(
     assert found.status.notices[0] == f"made by {found.method}"
     assert found.certificate.kind == "in-sample"
     assert repr(found).startswith("<Explanation")
-    table = metrics.compare([found], names=[found.method])
+    table = compare([found], names=[found.method])
     assert table["validity"].iloc[0] == (found.outputs[:, 0] >= 0.5).mean()
     if method is not globe_ce or settings.legal:
         assert table["illegal"].iloc[0] == 0.0
@@ -150,6 +159,48 @@ def test_valid_rows_stay_and_rules_are_kept(
     if method is not ares:
         pd.testing.assert_frame_equal(found.counterfactual.head(4), rows.head(4))
     assert found.encoder.obeys(found.rows.codes).all()
+
+
+# --- DiCE -----------------------------------------------------------------------------------------
+
+
+def test_dice_says_how_to_install_it(
+    monkeypatch: pytest.MonkeyPatch, refused: pd.DataFrame
+) -> None:
+    monkeypatch.setitem(sys.modules, "dice_ml", None)
+    with pytest.raises(MissingExtra, match=r"pip install 'elsewise\[test\]'"):
+        dice(score, refused)
+
+
+def test_dice_stops_at_its_time_cap(refused: pd.DataFrame, background: pd.DataFrame) -> None:
+    found = dice(score, refused, background=background, settings=DiceSettings(seconds=1e-3))
+    assert not found.found.any()
+    pd.testing.assert_frame_equal(found.counterfactual, refused)
+    assert found.status.notices[1] == f"0 of {len(refused)} rows found, time cap 0.001 s"
+
+
+def test_dice_keeps_ranges(refused: pd.DataFrame, background: pd.DataFrame) -> None:
+    schema = ew.Schema.infer(refused, background).only("income", "debt").range("debt", 0.0, 9.0)
+    rows = refused[refused["debt"].between(0.0, 9.0)].head(3)
+    found = dice(score, rows, schema=schema, background=background)
+    assert found.found.any()
+    assert compare([found])["illegal"].iloc[0] == 0.0
+
+
+def test_dice_changes_no_cell_by_rounding(background: pd.DataFrame) -> None:
+    frame = background[["income", "debt"]] / 3.0
+    rows = frame[frame["income"] < 3.0].head(4)
+    found = dice(lambda rows: (rows["income"] >= 3.5) * 1.0, rows, background=frame)
+    moved = (found.counterfactual - rows).abs().to_numpy()
+    assert found.found.all()
+    assert ((moved == 0.0) | (moved > 1e-4)).all()
+
+
+def test_dice_refuses_settings_without_meaning() -> None:
+    with pytest.raises(InvalidInput, match=r"settings.method: expected 'genetic' or 'random'"):
+        DiceSettings(method="gradient")
+    with pytest.raises(InvalidInput, match=r"settings.seconds: expected a number > 0"):
+        DiceSettings(seconds=0.0)
 
 
 # --- GLOBE-CE -------------------------------------------------------------------------------------
@@ -250,8 +301,8 @@ def test_globe_ce_is_a_fair_rival_on_heloc(name: str) -> None:
         schema=question.schema,
         background=question.experiment.train,
     )
-    assert metrics.validity(found.outputs) >= 0.95
-    assert metrics.explanation_ot(found) < 0.3
+    assert validity(found.outputs) >= 0.95
+    assert explanation_ot(found) < 0.3
 
 
 # --- AReS -----------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ import elsewise as ew
 from elsewise.cli._versions import OPTIONAL, REQUIRED
 
 PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text("utf-8"))
-FOR_USERS = ("excel", "parquet", "torch", "boost", "baselines", "dask")
+FOR_USERS = ("excel", "parquet", "torch", "boost", "dask")
 
 
 def names_of(requirements: list[str]) -> set[str]:

@@ -31,7 +31,6 @@ OPTIONAL = (
     "lightgbm",
     "catboost",
     "statsmodels",
-    "dice-ml",
     "dask",
     "distributed",
 )

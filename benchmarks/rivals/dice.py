@@ -19,8 +19,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from benchmarks.rivals.question import Question, answer, filled, pose
 
-from elsewise.baselines._common import Question, Rival, answer, filled, pose
+from elsewise.analysis import BaselineExplanation
 from elsewise.errors import InvalidInput, MissingExtra
 from elsewise.features import Kind, Schema
 from elsewise.request import Bounds
@@ -62,7 +63,7 @@ class DiceSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class Dice(Rival):
+class Dice(BaselineExplanation):
     """What DiCE found."""
 
     found: np.ndarray
@@ -80,11 +81,11 @@ def dice(
     seed: int = 0,
     settings: DiceSettings | None = None,
 ) -> Dice:
-    """Explain rows one by one with dice-ml (the extra ``baselines``).
+    """Explain rows one by one with dice-ml (in the extra ``test``).
 
     Parameters
     ----------
-    model, rows, schema, background, limits, seed
+    model, rows, schema, background, bounds, seed
         As in `elsewise.explain`. Frozen features and missing cells do not move; ranges, directions
         and allowed levels are given to the package as the permitted ranges of each row.
     target
@@ -132,7 +133,7 @@ def _package() -> tuple[Any, type[Exception]]:
             import dice_ml
             import raiutils.exceptions
     except ImportError as error:
-        raise MissingExtra("dice-ml", "baselines") from error
+        raise MissingExtra("dice-ml", "test") from error
     return dice_ml, raiutils.exceptions.UserConfigValidationException
 
 

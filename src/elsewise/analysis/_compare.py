@@ -11,11 +11,18 @@ import numpy as np
 import pandas as pd
 
 from elsewise._arrays import to_numpy
+from elsewise.analysis._metrics import (
+    TRIM,
+    diversity,
+    illegal_rows,
+    median_bandwidth,
+    mmd,
+    nearest_distances,
+    sliced_ot,
+)
 from elsewise.errors import InvalidInput
 from elsewise.explanation import Explanation
 from elsewise.features import changed_cells
-from elsewise.metrics import _distances
-from elsewise.metrics._legality import illegal_rows
 
 __all__ = ["METRICS", "Case", "Metric", "compare", "explanation_ot", "validity"]
 
@@ -31,14 +38,12 @@ def validity(outputs: np.ndarray, threshold: float = 0.5) -> float:
     return float(np.mean(to_numpy(outputs)[:, 0] >= threshold))
 
 
-def explanation_ot(
-    explanation: Explanation, *, trim: float = _distances.TRIM, seed: int = 0
-) -> float:
+def explanation_ot(explanation: Explanation, *, trim: float = TRIM, seed: int = 0) -> float:
     """`sliced_ot` between the counterfactual and the factual rows of an explanation."""
     embedding = explanation.problem.embedding
     after = to_numpy(embedding.embed(explanation.rows.codes))
     before = to_numpy(embedding.embed(explanation.problem.factual))
-    return _distances.sliced_ot(after, before, trim=trim, seed=seed)
+    return sliced_ot(after, before, trim=trim, seed=seed)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -81,18 +86,18 @@ class Case:
     @cached_property
     def ot(self) -> float:
         """Squared sliced distance of the inputs."""
-        return _distances.sliced_ot(self.embedded[1], self.embedded[0])
+        return sliced_ot(self.embedded[1], self.embedded[0])
 
     @cached_property
     def diversity(self) -> float:
         """Mean distance between counterfactual rows."""
-        return _distances.diversity(self.embedded[1])
+        return diversity(self.embedded[1])
 
     @cached_property
     def mmd_at_median(self) -> float:
         """Squared discrepancy at the median distance."""
         before, after, _ = self.embedded
-        return _distances.mmd(after, before, sigma=_distances.median_bandwidth(before, after))
+        return mmd(after, before, sigma=median_bandwidth(before, after))
 
     @cached_property
     def illegal(self) -> float:
@@ -131,7 +136,7 @@ METRICS: dict[str, Metric] = {
     ),
     "cells changed": Metric(lambda case: float(case.changed.mean()), "share of cells that changed"),
     "nearest": Metric(
-        lambda case: float(_distances.nearest_distances(case.embedded[1], case.embedded[2]).mean()),
+        lambda case: float(nearest_distances(case.embedded[1], case.embedded[2]).mean()),
         "mean distance of a counterfactual row to the nearest background row (plausibility)",
     ),
     "output distance": Metric(
@@ -162,7 +167,7 @@ def compare(
     Parameters
     ----------
     explanations
-        From `elsewise.explain` or `elsewise.baselines`.
+        From `elsewise.explain` or `from_counterfactuals`.
     names
         One per explanation; numbered by default.
     threshold

@@ -11,41 +11,16 @@ import numpy as np
 import pandas as pd
 
 from elsewise._arrays import to_numpy
-from elsewise.certificate import certify
-from elsewise.errors import InvalidInput
-from elsewise.explanation import Explanation, Status
+from elsewise.analysis import baseline_fields
 from elsewise.features import Attribute, Encoder, Kind, Legal, Schema, attributes
-from elsewise.maps import Map
-from elsewise.moves import Motion, Rows
-from elsewise.request import Bounds, Problem, Request, populate
-from elsewise.request import Kind as CertificateKind
-from elsewise.request import _pose as posing
-from elsewise.settings import Settings
+from elsewise.request import Bounds, Problem, Request
+from elsewise.request import pose as pose_request
 from elsewise.targets import Target, constant
 
-__all__ = ["Field", "Question", "Rival", "answer", "fields_of", "filled", "pose"]
+__all__ = ["BATCH", "Field", "Question", "answer", "fields_of", "filled", "pose"]
 
 BATCH = 65536
 """Rows the model is asked for at once."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class Rival(Explanation):
-    """An explanation made by another method: rows and a certificate, but no map."""
-
-    method: str
-    """Name of the method, with the variant."""
-    seconds: float
-    """Wall time of the method itself, without binding the model and without the certificate."""
-
-    def apply(self, rows: pd.DataFrame) -> pd.DataFrame:
-        """Refuse: the method answers for its own rows only."""
-        raise InvalidInput(
-            "rows",
-            expected="an explanation with a recorded map",
-            received=f"one made by {self.method}, which answers for its own rows only",
-            fix="use elsewise.explain, whose map works on new rows",
-        )
 
 
 class Field(NamedTuple):
@@ -101,10 +76,9 @@ def _field(attribute: Attribute) -> Field:
 class Question:
     """Rows that should reach a threshold, in codes."""
 
+    request: Request
     problem: Problem
     encoder: Encoder
-    model: Any
-    index: pd.Index[Any]
     codes: np.ndarray
     """ndarray (n, p): the rows."""
     background: np.ndarray
@@ -148,17 +122,16 @@ def pose(
     request = Request(
         model=model, rows=rows, target=wanted, schema=schema, background=background, seed=seed
     )
-    problem, encoder = posing.pose(request, bounds or Bounds())
+    problem, encoder = pose_request(request, bounds or Bounds())
     schema, codes = problem.schema, to_numpy(problem.factual)
     everything = codes
     if background is not None:
         everything = encoder.extend(background).encode(background)
     broken = None if problem.obeys is None else ~problem.obeys(codes)
     return Question(
+        request=request,
         problem=problem,
         encoder=encoder,
-        model=model,
-        index=rows.index,
         codes=codes,
         background=everything,
         fields=fields_of(schema),
@@ -170,37 +143,17 @@ def pose(
 def answer(
     question: Question, method: str, find: Callable[[], tuple[np.ndarray, tuple[str, ...]]]
 ) -> dict[str, Any]:
-    """Run a method and certify what it found; returns the keyword arguments of `Rival`.
+    """Run a method and certify what it found; returns the fields of `BaselineExplanation`.
 
     ``find`` returns the counterfactual codes (n, p) and what the user should know about them.
     """
     begin = time.perf_counter()
     found, notices = find()
     seconds = time.perf_counter() - begin
-    problem = question.problem
-    codes = problem.outputs.place(found)
-    rows = Rows(codes, problem.outputs.values(codes))
-    population = populate(problem)
-    settings = Settings()
-    certificate = certify(problem, population, rows, settings.draws, CertificateKind.IN_SAMPLE)
-    return {
-        "problem": problem,
-        "model": question.model,
-        "encoder": question.encoder,
-        "index": question.index,
-        "rows": rows,
-        "factual_outputs": to_numpy(population.outputs),
-        "map": Map(steps=(), motion=Motion()),
-        "certificate": certificate,
-        "status": Status(
-            verdict=certificate.verdict,
-            notices=(f"made by {method}", *notices, *problem.schema.notices),
-        ),
-        "iterations": (),
-        "settings": settings,
-        "method": method,
-        "seconds": seconds,
-    }
+    fields = baseline_fields(
+        question.problem, question.encoder, question.request, found, method, notices
+    )
+    return {**fields, "seconds": seconds}
 
 
 def filled(codes: np.ndarray, reference: np.ndarray, fields: tuple[Field, ...]) -> np.ndarray:
