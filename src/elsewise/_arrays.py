@@ -44,6 +44,10 @@ __all__ = [
     "unsort",
 ]
 
+LARGEST = 1e75
+"""Largest number that is computed with: the product of two, squared, is a float64. Numbers whose
+spread is below its reciprocal are refused for the same reason."""
+
 
 def namespace(*arrays: Array) -> Any:
     """Return the array API namespace that ``arrays`` share."""

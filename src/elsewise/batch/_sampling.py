@@ -34,6 +34,13 @@ def checked_dask(frame: Any) -> Any:
             received=f"{type(frame).__module__}.{type(frame).__name__}",
             fix="use elsewise.explain for pandas, or dask.dataframe.from_pandas(frame)",
         )
+    if not frame.columns.is_unique:
+        raise InvalidInput(
+            "frame",
+            expected="unique column names",
+            received=f"{frame.columns[frame.columns.duplicated()][0]!r} more than once",
+            fix="rename or drop one of them",
+        )
     for name in frame.columns:
         column = frame[name]
         if isinstance(column.dtype, pd.CategoricalDtype) and not column.cat.known:

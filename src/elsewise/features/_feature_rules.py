@@ -8,6 +8,7 @@ from math import ceil, floor, isfinite
 from numbers import Real
 from typing import Any
 
+from elsewise._arrays import LARGEST
 from elsewise.errors import InvalidInput
 from elsewise.features._feature import Feature, Kind
 
@@ -41,6 +42,13 @@ def ranged(feature: Feature, lower: float, upper: float) -> Feature:
             fix="swap the ends or leave one out",
         )
     low, high = feature.observed
+    if any(isfinite(end) and abs(end) > LARGEST for end in (lower, upper)):
+        raise InvalidInput(
+            f"range of {feature.name!r}",
+            expected=f"ends of at most {LARGEST:g}",
+            received=f"{lower:g} to {upper:g}",
+            fix="leave out the end that is no limit",
+        )
     if lower > high or upper < low:
         raise InvalidInput(
             f"range of {feature.name!r}",
@@ -140,10 +148,10 @@ def checked(feature: Feature) -> Feature:
     category = feature.kind is Kind.CATEGORY
     low, high = feature.observed
     wanted = {
-        "observed": (isfinite(low) and isfinite(high) and low <= high, "two numbers, lower first"),
-        "center": (isfinite(feature.center), "a finite number"),
-        "scale": (isfinite(feature.scale) and feature.scale > 0, "a finite number above 0"),
-        "weight": (isfinite(feature.weight) and feature.weight > 0, "a finite weight above 0"),
+        "observed": (-LARGEST <= low <= high <= LARGEST, "two numbers, lower first"),
+        "center": (abs(feature.center) <= LARGEST, "a finite number"),
+        "scale": (1.0 / LARGEST <= feature.scale <= LARGEST, "a finite number above 0"),
+        "weight": (1.0 / LARGEST <= feature.weight <= LARGEST, "a finite weight above 0"),
         "direction": (feature.direction in (-1, 0, 1), "-1, 0 or 1"),
         "levels": (
             len({*map(repr, feature.levels)}) == len(feature.levels)

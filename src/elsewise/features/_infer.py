@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from pandas.api import types
 
+from elsewise._arrays import LARGEST
 from elsewise._resources import parallel
 from elsewise.errors import InvalidInput
 from elsewise.features._feature import CONSTANT, Feature, Kind
@@ -210,6 +211,8 @@ def _infer_amount(name: Hashable, pool: list[pd.Series[Any]]) -> Feature:
     center, scale = _moments(parts[-1])
     if scale == 0.0:
         center, scale = _moments(values)
+    if max(-low, high) > LARGEST or 0.0 < scale < 1.0 / LARGEST:
+        return _fixed(name, f"numbers from {low:g} to {high:g}: never moved; change their unit")
     notice = ""
     if low == high:
         notice = CONSTANT

@@ -162,8 +162,17 @@ def check_savable(argument: str, values: Any, dtype: Any = None) -> None:
     try:
         if not isinstance(values, pd.MultiIndex):
             pack_dtype(values.dtype if dtype is None else dtype)
-        for value in {type(value): value for value in values.tolist()}.values():
+        cells = values.tolist()
+        "".join(cell for cell in cells if isinstance(cell, str)).encode()
+        for value in {type(value): value for value in cells}.values():
             pack(value)
+    except UnicodeEncodeError as error:
+        raise InvalidInput(
+            argument,
+            expected="text that is Unicode",
+            received=f"a lone surrogate ({error.object[error.start]!r})",
+            fix="read the file with its own encoding, or drop the letter",
+        ) from error
     except InvalidInput as error:
         raise InvalidInput(
             argument, expected=error.expected, received=error.received, fix=error.fix

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from pandas.api import types
 
-from elsewise._arrays import Array, in_row_order, to_numpy
+from elsewise._arrays import LARGEST, Array, in_row_order, to_numpy
 from elsewise._resources import parallel
 from elsewise.errors import InvalidInput
 from elsewise.features import _json
@@ -98,7 +98,7 @@ class Encoder:
 
         def copy(rows: slice) -> bool:
             codes[rows] = values[rows]
-            return not np.isinf(codes[rows]).any()
+            return not (np.abs(codes[rows]) > LARGEST).any()
 
         tiles = [slice(k, k + TILE_ROWS) for k in range(0, len(codes), TILE_ROWS)]
         return codes if all(parallel(copy, tiles)) else None
@@ -378,6 +378,13 @@ def _numbers(feature: Feature, column: pd.Series[Any], dtype: Any) -> np.ndarray
     _number_dtype(feature, column.dtype)
     values = amounts(column)
     missing = np.isnan(values)
+    if (np.abs(values[~missing]) > LARGEST).any():
+        raise InvalidInput(
+            f"column {feature.name!r}",
+            expected=f"numbers of at most {LARGEST:g}, as in the schema",
+            received=f"{np.nanmax(np.abs(values)):g}",
+            fix="change their unit, or infer a schema from this frame",
+        )
     fix = "encode this frame with its own encoder: Schema.encoder(frame)"
     if missing.any() and isinstance(dtype, np.dtype) and dtype.kind in "iu":
         raise InvalidInput(

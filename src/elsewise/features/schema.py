@@ -7,13 +7,13 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from html import escape
-from math import inf, isfinite
+from math import inf
 from numbers import Real
 from typing import Any
 
 import pandas as pd
 
-from elsewise._arrays import Array
+from elsewise._arrays import LARGEST, Array
 from elsewise.errors import InvalidInput, from_mapping
 from elsewise.features import _feature_rules, _json
 from elsewise.features._describe import COLUMNS, describe
@@ -173,7 +173,7 @@ class Schema:
         >>> Schema.infer(pd.DataFrame({"age": [31, 45]})).weight("age", 2.0)["age"].weight
         2.0
         """
-        if not (isinstance(value, Real) and isfinite(value) and value > 0):
+        if not (isinstance(value, Real) and 1.0 / LARGEST <= value <= LARGEST):
             raise InvalidInput(
                 "value",
                 expected="a finite weight above 0",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 
-from elsewise._arrays import Array, to_numpy
+from elsewise._arrays import LARGEST, Array, to_numpy
 from elsewise.errors import InvalidInput, ModelError
 
 if TYPE_CHECKING:
@@ -146,6 +146,8 @@ def scores(raw: object, rows: int, name: str, columns: int | None = None) -> np.
     if not np.isfinite(values).all():
         broken = int((~np.isfinite(values)).any(axis=1).sum())
         raise unusable(name, "finite numbers", f"NaN or infinity in {broken} of {rows} rows")
+    if np.abs(values).max(initial=0.0) > LARGEST:
+        raise unusable(name, f"numbers of at most {LARGEST:g}", f"{np.abs(values).max():g}")
     return values
 
 

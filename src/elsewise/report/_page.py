@@ -112,7 +112,7 @@ def _features(explanation: Explanation) -> Section:
             partial(plots.changes, explanation),
             "changes",
             "Features by their share of the distance.",
-            f"{first} carries the largest share, {percent(changes.loc[first, 'share'])}.",
+            f"{first} carries the largest share, {percent(changes['share'].iloc[0])}.",
             (4.8, 0.9 + 0.32 * min(len(changes), 15)),
         )
     ]
@@ -122,7 +122,7 @@ def _features(explanation: Explanation) -> Section:
             figure(
                 lambda ax, name=name: plots.feature(explanation, name, ax),
                 f"feature-{k}",
-                f"{name}: {change_words(explanation, name, changes.loc[name])}.",
+                f"{name}: {change_words(explanation, name, moved.iloc[k])}.",
                 "Factual and counterfactual distribution.",
                 (4.4, 2.9),
                 small=True,

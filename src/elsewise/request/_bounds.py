@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from elsewise._arrays import LARGEST
 from elsewise.confidence import Method
 from elsewise.errors import InvalidInput, check_fields
 
@@ -135,4 +136,4 @@ def _is_range(ends: object) -> bool:
     if not (isinstance(ends, tuple | list) and len(ends) == 2 and all(map(_is_number, ends))):
         return False
     low, high = ends
-    return bool(-math.inf < low < high < math.inf)
+    return bool(-LARGEST <= low < high <= LARGEST)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from elsewise._arrays import Array, to_numpy
+from elsewise._arrays import LARGEST, Array, to_numpy
 from elsewise.errors import InvalidInput
 from elsewise.features import Encoder, Schema
 from elsewise.models import Outputs, bind
@@ -75,6 +75,7 @@ def pose(request: Request, bounds: Bounds) -> tuple[Problem, Encoder]:
     if getattr(precise, "notice", ""):
         outputs = precise  # asked as it is: one and the same
     precise_outputs = precise.values(placed)
+    _check_outputs(precise_outputs)
     target = resolve(target, precise_outputs, labels)
     support = bounds.support or ((0.0, 1.0) if outputs.probability else None)
     check_levels(target, support, outputs.probability)
@@ -102,6 +103,18 @@ def pose(request: Request, bounds: Bounds) -> tuple[Problem, Encoder]:
         seed=seed,
     )
     return problem, encoder
+
+
+def _check_outputs(outputs: Array) -> None:
+    """Refuse outputs so small that their squares would vanish."""
+    largest = float(np.abs(to_numpy(outputs)).max(initial=0.0))
+    if 0.0 < largest < 1.0 / LARGEST:
+        raise InvalidInput(
+            "model",
+            expected=f"outputs that can be squared, at least {1.0 / LARGEST:g} somewhere",
+            received=f"at most {largest:g}",
+            fix="change the unit of the outputs",
+        )
 
 
 def _in_order(schema: Schema, rows: pd.DataFrame) -> Schema:

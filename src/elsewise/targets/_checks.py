@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from elsewise._arrays import to_numpy
+from elsewise._arrays import LARGEST, to_numpy
 from elsewise.errors import InvalidInput
 
 Level = float | tuple[float, ...]
@@ -20,11 +20,13 @@ def numbers(argument: str, values: Any) -> np.ndarray:
     numeric = array.dtype.kind in "biuf" or (
         array.dtype == object and all(isinstance(value, Real) for value in array.flat)
     )
-    if not numeric or not np.all(np.isfinite(array.astype(np.float64))):
+    if not numeric or not np.all(np.abs(array.astype(np.float64)) <= LARGEST):
         raise InvalidInput(
             argument,
             expected="finite numbers",
-            received=f"{array.dtype} values, some not finite" if numeric else array.dtype,
+            received=f"{array.dtype} values, some not finite or beyond {LARGEST:g}"
+            if numeric
+            else array.dtype,
             fix="drop missing and infinite values, and convert text to numbers",
         )
     return array.astype(np.float64)

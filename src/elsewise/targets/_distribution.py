@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from elsewise._arrays import Array
+from elsewise._arrays import LARGEST, Array
 from elsewise.errors import InvalidInput
 from elsewise.targets._checks import check_breaks, numbers, text
 
@@ -177,7 +177,7 @@ def from_scipy(frozen: Any) -> DistributionTarget:
     from scipy import stats
 
     family, arguments = frozen.dist.name, [*frozen.args, *frozen.kwds.values()]
-    if np.ndim(frozen.ppf(0.5)) or not np.isfinite(frozen.ppf(0.5)):
+    if np.ndim(frozen.ppf(0.5)) or not np.all(np.abs(frozen.ppf(TABLE[[0, 512, -1]])) <= LARGEST):
         raise InvalidInput(
             "known",
             expected="one distribution with valid parameters",
@@ -215,7 +215,7 @@ def from_function(function: Callable[..., Any], name: str, saved: Any = None) ->
         raise _not_a_quantile_function(f"{type(error).__name__}: {error}") from error
     if table.shape != TABLE.shape:
         raise _not_a_quantile_function(f"an output of shape {table.shape} for {TABLE.shape}")
-    if not np.all(np.isfinite(table)):
+    if not np.all(np.abs(table) <= LARGEST):
         raise _not_a_quantile_function("outputs that are not finite")
     if np.any(np.diff(table) < 0):
         raise _not_a_quantile_function("outputs that decrease")
