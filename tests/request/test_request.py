@@ -62,8 +62,8 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
         "target: expected a sample of at least 2 values",
     ),
     "few draws": (
-        lambda: request(settings=ew.Settings(draws=38)),
-        "settings.draws: expected at least 39",
+        lambda: request(settings=ew.Settings(draws=18)),
+        "settings.draws: expected at least 19",
     ),
     "no support": (
         lambda: request(
@@ -103,8 +103,8 @@ def test_whole_numbers_are_seeds(seed: object) -> None:
 
 
 def test_few_draws_do_for_less_confidence() -> None:
-    assert request(settings=ew.Settings(draws=39)).settings.draws == 39
-    assert request(settings=ew.Settings(draws=9), bounds=Bounds(confidence=0.8)).settings.draws == 9
+    assert request(settings=ew.Settings(draws=19)).settings.draws == 19
+    assert request(settings=ew.Settings(draws=4), bounds=Bounds(confidence=0.8)).settings.draws == 4
 
 
 def test_the_model_is_not_asked_before_the_request_is_checked() -> None:
