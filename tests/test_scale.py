@@ -103,6 +103,7 @@ def many() -> ew.Explanation:
     return explained(linear_model(rows), rows, threads=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", [{"threads": 3}, {"threads": 2, "memory": "1MB"}])
 def test_threads_and_memory_change_nothing(
     many: ew.Explanation, settings: dict[str, object]

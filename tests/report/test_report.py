@@ -171,6 +171,7 @@ def test_the_answer_is_in_plain_words(page: Page, explanation: ew.Explanation) -
         assert assumption in page.text
 
 
+@pytest.mark.slow
 def test_more_is_shown_if_given_or_asked_for(page: Page, explanation: ew.Explanation) -> None:
     more = Page(report.render(explanation, command="elsewise <x>", rows=3))
     assert "rows" in more.attributes("id")
@@ -280,6 +281,7 @@ def test_several_outputs_and_numbers_only() -> None:
     assert "correlations-title" not in page.attributes("id")
 
 
+@pytest.mark.slow
 def test_many_features_groups_of_columns_and_frozen_ones() -> None:
     explanation = people.wide()
     page = Page(report.render(explanation))

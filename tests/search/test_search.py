@@ -201,6 +201,7 @@ def test_no_rows_cost_ever_rises(name: str, eta: float) -> None:
     assert moved > len(ROWS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("squash", [False, True], ids=["linear", "sigmoid"])
 @pytest.mark.parametrize(
     "balance",

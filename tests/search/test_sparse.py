@@ -49,6 +49,7 @@ def changed(explanation: ew.Explanation) -> np.ndarray:
     return ((before != after) & ~(before.isna() & after.isna())).to_numpy()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "limits", [ew.Bounds(outputs=0.15), ew.Bounds(inputs=0.4, outputs=0.2)], ids=["one", "both"]
 )
