@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip install -q --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow browser lowest wheel bench paper calibration docs lint types format clean
+.PHONY: help demo test slow browser lowest wheel bench paper calibration campaign docs lint types format clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' Makefile
@@ -44,6 +44,9 @@ paper: $(VENV)/.test  ## reproduce the paper into docs/paper.md: hours; QUICK=1:
 
 calibration: $(VENV)/.test  ## how often the certificates hold: an hour or two, goes on where it stopped
 	$(BIN)/python -m benchmarks.calibration --jobs 2
+
+campaign: $(VENV)/.test  ## try to break it 21,000 times: hours, goes on where it stopped
+	$(BIN)/python -m benchmarks.campaign
 
 docs: $(VENV)/.docs  ## build the documentation site into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

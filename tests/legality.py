@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 import elsewise as ew
-from elsewise.features import Feature, Kind
+from elsewise.features import Feature, Kind, Rule
 
 
 def same_cells(one: pd.Series, other: pd.Series) -> np.ndarray:
@@ -69,6 +69,13 @@ def assert_feature_legal(feature: Feature, before: pd.Series, after: pd.Series) 
         assert set(after[~same]) <= set(feature.allowed), feature.name
 
 
+def obeyed(rule: Rule, frame: pd.DataFrame) -> np.ndarray:
+    """Which rows keep a rule; its Series may come in any order."""
+    answer = rule.function(frame.reset_index(drop=True))
+    answer = answer.sort_index() if isinstance(answer, pd.Series) else answer
+    return np.asarray(answer, dtype=bool)
+
+
 def assert_legal(explanation: ew.Explanation) -> None:
     """Same shape, dtypes and missing cells; every column, group, range and rule kept."""
     before, after = explanation.factual, explanation.counterfactual
@@ -85,8 +92,8 @@ def assert_legal(explanation: ew.Explanation) -> None:
         assert (members.sum(axis=1) == 1).all(), group
     stays = outside_ranges(explanation)
     for rule in schema.rules:
-        broken = ~np.asarray(rule.function(before), dtype=bool)
-        assert np.asarray(rule.function(after), dtype=bool)[~broken].all(), rule.name
+        broken = ~obeyed(rule, before)
+        assert obeyed(rule, after)[~broken].all(), rule.name
         stays |= broken
     assert unmoved_cells(explanation)[stays].all()
 

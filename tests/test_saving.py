@@ -407,3 +407,15 @@ def test_the_same_run_gives_the_same_bytes(explanation: ew.Explanation, tmp_path
     first, second = (explanation.save(tmp_path / name) for name in "ab")
     assert contents(first)["explanation.json"] == contents(second)["explanation.json"]
     assert b"pickle" not in contents(first)["arrays.npz"]
+
+
+def test_a_model_that_differs_in_late_rows_only_is_refused(tmp_path: Path) -> None:
+    rows = pd.DataFrame(RNG.normal(size=(400, 3)), columns=["a", "b", "c"])
+    folder = explain(score, rows, certify="in-sample").save(tmp_path / "run")
+    late = set(rows["a"][256:])
+
+    def other(frame: pd.DataFrame) -> np.ndarray:
+        return np.where(frame["a"].isin(late), 1.0 - score(frame), score(frame))
+
+    with pytest.raises(SavedRunError, match="outputs on the saved rows differ"):
+        ew.load(folder, model=other)

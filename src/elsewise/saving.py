@@ -49,7 +49,8 @@ OWN = (
     *("changes.csv", "certificate.csv"),
 )
 """Files of a run and of its exports; any other file in a run's folder is the user's."""
-FINGERPRINT_ROWS = 256
+FINGERPRINT_ROWS = 20_000
+"""A model is compared on this many of the saved rows at most, spread evenly."""
 BALANCES = {kind.__name__: kind for kind in (IntervalNarrowing, SetShrinking, Fixed)}
 
 
@@ -421,9 +422,10 @@ def _split(arrays: dict[str, np.ndarray], name: str) -> list[np.ndarray]:
 
 def _check_fingerprint(outputs: Outputs, arrays: dict[str, np.ndarray], saved: str) -> None:
     """Refuse a model whose outputs on the saved rows are not the saved outputs."""
-    probe = arrays["factual"][:FINGERPRINT_ROWS]
-    now = to_numpy(outputs.values(outputs.place(probe)))
-    then = arrays["factual_outputs"][:FINGERPRINT_ROWS]
+    size = len(arrays["factual"])
+    some = np.unique(np.linspace(0, size - 1, min(size, FINGERPRINT_ROWS)).astype(int))
+    now = to_numpy(outputs.values(outputs.place(arrays["factual"][some])))
+    then = arrays["factual_outputs"][some]
     if not same_outputs(now, then, rtol=1e-4, atol=1e-6):
         raise SavedRunError(
             f"model: expected the explained model ({saved}), received {outputs.description}, whose "

@@ -142,6 +142,8 @@ class Schema:
         >>> schema.allowed("job", ["b", "a"])["job"].allowed
         ('a', 'b')
         """
+        if not isinstance(values, Iterable) or isinstance(values, str):
+            values = [values]
         wanted = list(values)
         return self._changed([name], lambda feature: _feature_rules.restricted(feature, wanted))
 

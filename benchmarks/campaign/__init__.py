@@ -1,0 +1,1 @@
+"""Attempts to break elsewise, generated and listed: inputs, random problems, mutated files."""
