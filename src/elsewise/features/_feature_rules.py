@@ -42,7 +42,7 @@ def ranged(feature: Feature, lower: float, upper: float) -> Feature:
             fix="swap the ends or leave one out",
         )
     low, high = feature.observed
-    if any(isfinite(end) and abs(end) > LARGEST for end in (lower, upper)):
+    if any(isfinite(end) and abs(float(end)) > LARGEST for end in (lower, upper)):
         raise InvalidInput(
             f"range of {feature.name!r}",
             expected=f"ends of at most {LARGEST:g}",

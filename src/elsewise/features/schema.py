@@ -175,7 +175,7 @@ class Schema:
         >>> Schema.infer(pd.DataFrame({"age": [31, 45]})).weight("age", 2.0)["age"].weight
         2.0
         """
-        if not (isinstance(value, Real) and 1.0 / LARGEST <= value <= LARGEST):
+        if not (isinstance(value, Real) and 1.0 / LARGEST <= float(value) <= LARGEST):
             raise InvalidInput(
                 "value",
                 expected="a finite weight above 0",

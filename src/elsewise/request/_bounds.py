@@ -136,4 +136,4 @@ def _is_range(ends: object) -> bool:
     if not (isinstance(ends, tuple | list) and len(ends) == 2 and all(map(_is_number, ends))):
         return False
     low, high = ends
-    return bool(-LARGEST <= low < high <= LARGEST)
+    return -LARGEST <= float(low) < float(high) <= LARGEST
