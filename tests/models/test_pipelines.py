@@ -294,7 +294,7 @@ def test_the_search_does_not_ask_the_pipeline() -> None:
     finally:
         del model[0].transform
     assert len(found.iterations) > 5
-    assert len(asked) <= 16
+    assert len(asked) <= 12
     assert not any("asked as it is" in notice for notice in found.status.notices)
     np.testing.assert_array_equal(
         found.rows.outputs[:, 0], model.predict_proba(found.counterfactual)[:, 1]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -88,6 +88,8 @@ class CompiledOutputs:
     """Slopes of other smooth models."""
     repeats: bool
     """Whether asking costs more than finding repeated rows."""
+    exact: ClassVar[bool] = True
+    """These are the pipeline's own outputs to rounding: limits on the way need not ask it again."""
 
     @property
     def columns(self) -> int:
