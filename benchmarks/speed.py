@@ -32,10 +32,10 @@ NO_AVX512 = {"NPY_DISABLE_CPU_FEATURES": "X86_V4 AVX512_ICL"}
 RUNS = 3
 
 
-def processor_time(function: Callable[[], object]) -> float:
+def processor_time(function: Callable[[], object], runs: int = RUNS) -> float:
     """Return the least processor time of a few runs: other processes only ever add to it."""
     found = []
-    for _ in range(RUNS):
+    for _ in range(runs):
         start = time.process_time()
         function()
         found.append(time.process_time() - start)
@@ -197,13 +197,19 @@ def certificate() -> dict[str, dict[str, float]]:
                 certify=certify,
             )
 
-        new, limit = processor_time(ask), ask().certificate.inputs.at_most
+        limits: list[float] = []
+
+        def once(ask: Callable[[], Any] = ask, limits: list[float] = limits) -> None:
+            limits.append(ask().certificate.inputs.at_most)
+
+        once()
+        new = processor_time(once, runs=1)
         try:
             _bootstrap._resample = _sorted_by_comparison
-            old = processor_time(ask)
-            assert ask().certificate.inputs.at_most == limit
+            old = processor_time(once, runs=1)
         finally:
             _bootstrap._resample = quick
+        assert len(set(limits)) == 1
         found[certify] = {"before": old, "after": new}
     return found
 
@@ -252,7 +258,9 @@ def threads() -> dict[str, dict[str, float]]:
     @contextmanager
     def pools_left_alone() -> Iterator[None]:
         held = _resources._POOLS
-        _resources._POOLS = type("Pools", (), {"hold": _nothing, "release": _nothing})()
+        _resources._POOLS = type(
+            "Pools", (), {"hold": _nothing, "release": _nothing, "holders": 0}
+        )()
         try:
             yield
         finally:
