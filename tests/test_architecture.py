@@ -23,7 +23,7 @@ LAYERS = {
     "foundations": {"errors", "_arrays", "_storage", "_resources", "text"},
     "mathematics": {"transport", "confidence", "features", "targets", "models"},
     "method": {"settings", "request", "measure", "moves", "maps", "search", "certificate"},
-    "answer": {"_explain", "explanation", "analysis", "saving"},
+    "answer": {"_difference", "_explain", "explanation", "analysis", "saving"},
     "faces": {"plots", "report", "batch", "cli", "datasets", "__main__", "__init__"},
 }
 """A unit imports from its own layer and from those above it in this list, and never in a circle."""
@@ -35,6 +35,7 @@ LONGEST_CHAIN = 16
 REACHED = ("analysis", "plots", "report", "saving")
 DELEGATES = {("explanation", part) for part in REACHED}
 DELEGATES |= {("certificate", "report"), ("analysis", "plots")}
+DELEGATES |= {("_difference", "plots"), ("_difference", "report")}
 
 MAY_PRINT = {"cli"}
 # Frameworks and the only part that may import them, types aside; torch only inside functions.

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         targets,
         transport,
     )
+    from elsewise._difference import Difference, difference
     from elsewise._explain import explain
     from elsewise.analysis import Frontier, Stability, frontier
     from elsewise.batch import (
@@ -45,6 +46,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Bounds",
     "Certificate",
+    "Difference",
     "Explanation",
     "Explanations",
     "Failure",
@@ -61,6 +63,7 @@ __all__ = [
     "analysis",
     "batch",
     "datasets",
+    "difference",
     "explain",
     "explain_groups",
     "explain_many",
@@ -80,6 +83,7 @@ __all__ = [
 _HOME = {
     "Bounds": "request",
     "Certificate": "certificate",
+    "Difference": "_difference",
     "Explanation": "explanation",
     "Explanations": "batch",
     "Failure": "batch",
@@ -93,6 +97,7 @@ _HOME = {
     "Status": "explanation",
     "Request": "request",
     "Verdict": "request",
+    "difference": "_difference",
     "explain": "_explain",
     "explain_groups": "batch",
     "explain_many": "batch",

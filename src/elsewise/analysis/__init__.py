@@ -7,7 +7,7 @@ group as the one category it stands for.
 from __future__ import annotations
 
 from elsewise.analysis._changes import changes, flows, ks, psi
-from elsewise.analysis._columns import Column, column_named, columns_of
+from elsewise.analysis._columns import Column, column_named, columns_between, columns_of
 from elsewise.analysis._compare import METRICS, Case, Metric, compare, explanation_ot, validity
 from elsewise.analysis._correlations import correlation_pair
 from elsewise.analysis._counterfactuals import (
@@ -29,6 +29,7 @@ from elsewise.analysis._metrics import (
 from elsewise.analysis._plausibility import plausibility
 from elsewise.analysis._stability import Stability, stability_of
 from elsewise.analysis._surprises import surprises
+from elsewise.analysis._tree import sub_populations
 
 __all__ = [
     "MEANING",
@@ -45,6 +46,7 @@ __all__ = [
     "baseline_fields",
     "changes",
     "column_named",
+    "columns_between",
     "columns_of",
     "compare",
     "correlation_pair",
@@ -65,6 +67,7 @@ __all__ = [
     "psi",
     "sliced_ot",
     "stability_of",
+    "sub_populations",
     "surprises",
     "validity",
 ]

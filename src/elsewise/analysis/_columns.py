@@ -15,7 +15,7 @@ from elsewise.features import Attribute, attributes, changed_cells
 if TYPE_CHECKING:
     from elsewise.explanation import Explanation
 
-__all__ = ["MISSING", "Column", "column_named", "columns_of", "embedded"]
+__all__ = ["MISSING", "Column", "column_named", "columns_between", "columns_of", "embedded"]
 
 MISSING = "missing"
 """What a missing cell of a category is called."""
@@ -64,9 +64,24 @@ def columns_of(explanation: Explanation) -> tuple[Column, ...]:
     """
     before, after = _double(explanation.problem.factual), _double(explanation.rows.codes)
     source = to_numpy(explanation.problem.embedding.source)
+    return columns_between(explanation.problem.schema, source, before, after)
+
+
+def columns_between(
+    schema: Schema, source: np.ndarray, before: np.ndarray, after: np.ndarray, *, fixed: bool = False
+) -> tuple[Column, ...]:
+    """Return the features behind codes (n, p) before and after, a one-hot group being one.
+
+    Parameters
+    ----------
+    source
+        int (d,): column of the codes that each dimension of the embedding reads.
+    fixed
+        Whether dates, text and the like are among them.
+    """
     return tuple(
         _column(attribute, source, before, after)
-        for attribute in attributes(explanation.problem.schema)
+        for attribute in attributes(schema, fixed=fixed)
     )
 
 

@@ -65,7 +65,12 @@ class _Question(NamedTuple):
 
 
 def sub_populations(
-    columns: Sequence[Column], moves: np.ndarray, *, most: int, least_rows: int, least_gain: float
+    columns: Sequence[Column],
+    moves: np.ndarray,
+    *,
+    most: int,
+    least_gain: float,
+    least_rows: int | None = None,
 ) -> list[Leaf]:
     """Return sub-populations of the rows that move alike within and differently between.
 
@@ -77,10 +82,10 @@ def sub_populations(
         ndarray (n, d): what should be alike.
     most
         At most this many sub-populations.
-    least_rows
-        None is smaller than this.
     least_gain
         Every split explains at least this share of the summed squared moves.
+    least_rows
+        None is smaller than this; by default `smallest_leaf`.
     """
     from sklearn.tree import DecisionTreeRegressor
 
@@ -92,7 +97,7 @@ def sub_populations(
     design = np.stack([_answers(asked[q.values], q) for q in questions], axis=1)
     tree = DecisionTreeRegressor(
         max_leaf_nodes=most,
-        min_samples_leaf=least_rows,
+        min_samples_leaf=least_rows or smallest_leaf(len(moves)),
         min_impurity_decrease=least_gain * total,
         random_state=0,
     ).fit(design, moves)

@@ -1,4 +1,4 @@
-"""The command ``elsewise``: explain, report, compare, apply, schema, demo.
+"""The command ``elsewise``: explain, difference, report, compare, apply, schema, demo.
 
 Exit codes: 0 the result is what was asked for, 3 it is not (not feasible, out of time), 2 something
 given cannot be used, 130 interrupted (the best so far is saved). With ``--json`` one JSON object is
@@ -24,6 +24,7 @@ import typer
 from typer import Argument, Option
 
 from elsewise import report as reports
+from elsewise._difference import difference as difference_of
 from elsewise._explain import explain as explain_rows
 from elsewise._storage import folder_in_place
 from elsewise.cli._demo import FOLDER
@@ -34,6 +35,7 @@ from elsewise.cli._inputs import (
     load_model,
     make_schema,
     parse_bounds,
+    parse_functional,
     parse_target,
     read_table,
 )
@@ -195,6 +197,49 @@ def explain(
             _echo("Interrupted: this is the best found so far.")
         _echo(f"Run: {out}\nReport: {out / 'report.html'}")
     raise typer.Exit(code)
+
+
+@app.command()
+def difference(
+    before: Rows,
+    after: Rows,
+    model: Model,
+    of: Annotated[str, Option(help="mean, share:0.5 or quantile:0.9.")] = "mean",
+    output: Annotated[str | None, Option(help="The class to look at.")] = None,
+    cluster: Annotated[str | None, Option(help="Column of what rows belong together by.")] = None,
+    confidence: Annotated[float, Option(help="Level of all intervals together.")] = 0.95,
+    drop: Drop = None,
+    schema: Annotated[Path | None, Option(help="A file that `elsewise schema` wrote.")] = None,
+    out: Annotated[Path, Option(help="The page; beside it the numbers, as .npz.")] = Path(
+        "difference.html"
+    ),
+    seed: Seed = 0,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Say which attributes a change of scores between two samples goes through."""
+    wanted = parse_functional(of)
+    tables = [
+        _without(read_table(path, name), drop)
+        for path, name in ((before, "before"), (after, "after"))
+    ]
+    found = difference_of(
+        _loaded(model, output, quiet),
+        *tables,
+        functional=wanted,
+        schema=None if schema is None else make_schema(tables[0], None, schema, ()),
+        clusters=cluster,
+        confidence=confidence,
+        seed=seed,
+        progress=False if quiet else None,
+    )
+    place, numbers = found.report(out), found.save(out.with_suffix(".npz"))
+    if as_json:
+        typer.echo(
+            json.dumps(found.to_dict() | {"exit_code": 0, "files": [str(place), str(numbers)]})
+        )
+    elif not quiet:
+        typer.echo(f"{found}\n\nReport: {place}")
 
 
 @app.command()

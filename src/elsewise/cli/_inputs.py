@@ -54,6 +54,26 @@ def read_table(path: Path, argument: str = "rows") -> pd.DataFrame:
         ) from error
 
 
+def parse_functional(text: str) -> str | tuple[str, float]:
+    """Return what ``mean``, ``share:0.5`` or ``quantile:0.9`` asks about.
+
+    Examples
+    --------
+    >>> parse_functional("mean"), parse_functional("share:0.5")
+    ('mean', ('share', 0.5))
+    """
+    kind, colon, number = text.partition(":")
+    try:
+        return (kind, float(number)) if colon else kind
+    except ValueError as error:
+        raise InvalidInput(
+            "--of",
+            expected="mean, share:0.5 or quantile:0.9",
+            received=text,
+            fix="write the cut-off or the level after the colon",
+        ) from error
+
+
 def load_model(text: str, output: str | None = None) -> Any:
     """Load the model the user names: a .joblib or .pickle file, or ``module:name``."""
     model = _from_file(Path(text)) if Path(text).suffix in PICKLES else _from_module(text)

@@ -46,8 +46,8 @@ class Attribute:
         return self.kind == GROUP
 
 
-def attributes(schema: Schema) -> tuple[Attribute, ...]:
-    """Return every attribute but dates, text and the like, in the order of their first columns.
+def attributes(schema: Schema, *, fixed: bool = False) -> tuple[Attribute, ...]:
+    """Return every attribute in the order of their first columns; dates and texts if ``fixed``.
 
     Examples
     --------
@@ -60,7 +60,7 @@ def attributes(schema: Schema) -> tuple[Attribute, ...]:
     """
     members: dict[Hashable, list[int]] = {}
     for j, feature in enumerate(schema.features):
-        if feature.kind is not Kind.FIXED:
+        if fixed or feature.kind is not Kind.FIXED:
             # Columns and groups may share a name: the key says which it is.
             key = (False, feature.name) if feature.group is None else (True, feature.group)
             members.setdefault(key, []).append(j)

@@ -2,7 +2,8 @@
 
 Pictures of an explanation take ``(explanation, ax=None)`` and return the Axes; those of several
 panels (`features`, `scatter`, `panel`) return an array of Axes. Pictures of plain tables
-(`diversity`, `frontier`, `comparison`, `calibration`) take a DataFrame in place of the explanation.
+(`diversity`, `frontier`, `comparison`, `calibration`) take a DataFrame in place of the explanation,
+`waterfall` a `Difference`.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from elsewise.plots._quantile_plots import feature, features, outputs, projected
 from elsewise.plots._search import convergence
 from elsewise.plots._svg import to_svg
 from elsewise.plots._table_plots import calibration, comparison, diversity, frontier
+from elsewise.plots._waterfall import waterfall
 
 __all__ = [
     "calibration",
@@ -33,4 +35,5 @@ __all__ = [
     "projected",
     "scatter",
     "to_svg",
+    "waterfall",
 ]

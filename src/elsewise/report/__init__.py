@@ -17,6 +17,7 @@ from elsewise import plots
 from elsewise.analysis import changes as changes_of
 from elsewise.errors import InvalidInput
 from elsewise.report import _words
+from elsewise.report._difference_page import render_difference
 from elsewise.report._extras import extra_sections
 from elsewise.report._numbers import drift, summary
 from elsewise.report._page import sections
@@ -36,6 +37,7 @@ __all__ = [
     "headline",
     "render",
     "render_comparison",
+    "render_difference",
     "summary",
     "write",
 ]

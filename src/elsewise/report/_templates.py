@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 __all__ = ["environment", "read"]
 
-NAMES = ("page.html", "comparison.html", "parts.html", "notebook.html")
+NAMES = ("page.html", "comparison.html", "difference.html", "parts.html", "notebook.html")
 CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 
 

@@ -1,0 +1,196 @@
+"""The answer: what changed, what each attribute accounts for, and how sure that is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from elsewise._difference._matching import EXACT_ROWS, Plan
+from elsewise._difference._shapley import Functional
+from elsewise.analysis import one_line
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["Difference"]
+
+TOLD = 3
+"""At most this many attributes are told in a sentence."""
+NOT_CLAIMED = (
+    "Parts say which attributes the model's outputs changed through, not what caused them to "
+    "change, and hold for rows matched at the least total distance."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Difference:
+    """The change of a model's outputs from one sample to another, by attribute."""
+
+    output: str
+    """What the model's output is called."""
+    functional: Functional
+    """What of the outputs changed."""
+    before: float
+    """Its value on the rows before."""
+    after: float
+    """Its value on the rows after."""
+    parts: pd.DataFrame
+    """`table`, with the change itself as the last row, whose ``own_change`` is `p_value`."""
+    groups: pd.DataFrame
+    """Sub-populations of before by how much their scores moved; empty if all moved alike."""
+    pairs: Plan
+    """Matched rows and their masses."""
+    unmatched: tuple[np.ndarray, np.ndarray]
+    """Rows of before without a counterpart in after, and the other way round; 1 % is usual."""
+    sizes: tuple[int, int]
+    """Rows before and after."""
+    clusters: int
+    """Number of clusters; as many as rows if all rows are independent."""
+    confidence: float
+    """Level of all intervals together."""
+    draws: int
+    """Random regroupings of the permutation tests."""
+    seed: int
+    """Seed of the matching and the draws."""
+    exact: bool
+    """Whether the matching is optimal; samples are cut into blocks otherwise."""
+    same: bool
+    """Whether both samples are the same rows."""
+
+    @property
+    def change(self) -> float:
+        """What the parts sum to."""
+        return self.after - self.before
+
+    @property
+    def p_value(self) -> float:
+        """Exact p-value of "both samples come from one population", by the size of the change."""
+        return float(self.parts["own_change"].iloc[-1])
+
+    def table(self) -> pd.DataFrame:
+        """Return a row per attribute, largest part first.
+
+        ``part`` with ``low`` and ``high``; ``detectable``, the smallest part that 4 of 5 such
+        samples would show; ``own_change``, the p-value that its own distribution is the same;
+        ``named``, whether the interval leaves out 0 and its own distribution changed, so that the
+        part is not that of a mere change of how attributes go together.
+        """
+        return self.parts.iloc[:-1].copy()
+
+    @property
+    def headline(self) -> str:
+        """What changed, and what accounts for it."""
+        if self.same:
+            return f"Nothing changed: both samples are the same {self.sizes[0]:,} rows."
+        kind, at = self.functional
+        what = {"mean": "mean score", "quantile": f"{100 * at:g} % quantile of the score"}.get(
+            kind, f"share of rows with a score of at least {number(at)}"
+        )
+        verb = "rose" if self.change > 0 else "fell"
+        moved = f"The {what} {verb} from {number(self.before)} to {number(self.after)}"
+        if not self.change:
+            moved = f"The {what} stayed at {number(self.after)}"
+        table = self.table()
+        told = [
+            f"{one_line(name)} accounts for {_with_interval(row)}"
+            for name, row in table[table["named"]].iloc[:TOLD].iterrows()
+        ]
+        if not told and self.p_value > 1.0 - self.confidence:
+            return f"{moved}, which chance alone explains (p = {self.p_value:.2g})."
+        return f"{moved}; {', '.join(told) or 'no single attribute can be named for it'}."
+
+    def sentences(self) -> list[str]:
+        """Return the answer in words, the headline first."""
+        if self.same:
+            return [self.headline]
+        row, level = self.parts.iloc[-1], f"{100 * self.confidence:g} %"
+        rows = f"{self.sizes[0]:,} and {self.sizes[1]:,} rows"
+        rows += "" if self.clusters == sum(self.sizes) else f" in {self.clusters:,} clusters"
+        said = [
+            self.headline,
+            f"The change is {_with_interval(row)}; all intervals hold together at {level}. If "
+            "both samples came from one population, a change of at least this size would be seen "
+            f"with p = {self.p_value:.2g} (exact, {self.draws:,} random regroupings). With {rows} "
+            f"a change of {number(row['detectable'])} would be found in 4 of 5 samples.",
+        ]
+        clear = (self.parts["low"] > 0) | (self.parts["high"] < 0)
+        for name in self.parts.index[:-1][(clear & ~self.parts["named"]).iloc[:-1]]:
+            said.append(
+                f"{one_line(name)} has a part although its own distribution did not change "
+                "measurably: what changed is how it goes together with other attributes, which "
+                "none of them has to itself, so it is not named."
+            )
+        for who, size, old, new, mostly in self.groups.itertuples(index=False):
+            by = f", most of it through {one_line(mostly)}" if mostly else ""
+            said.append(f"Group {who} ({size:,} rows): {number(old)} to {number(new)}{by}.")
+        for side, alone, size in zip(("before", "after"), self.unmatched, self.sizes, strict=True):
+            if alone.size > 0.01 * size + 3.0 * (0.01 * size) ** 0.5:
+                said.append(
+                    f"{alone.size:,} of {size:,} rows {side} have no counterpart on the other "
+                    "side (1 % would be usual)."
+                )
+        if not self.exact:
+            said.append(f"Beyond {EXACT_ROWS:,} rows a side, rows are matched in random blocks.")
+        return [*said, NOT_CLAIMED]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the answer as JSON values."""
+        parts = self.parts.reset_index().astype({"attribute": str}).to_dict("records")
+        plain = {name: getattr(self, name) for name in ("before", "after", "sizes", "confidence")}
+        groups = self.groups.to_dict("records")
+        return plain | {"sentences": self.sentences(), "parts": parts, "groups": groups}
+
+    def __str__(self) -> str:
+        shown = self.table()[["part", "low", "high", "own_change", "named"]]
+        return "\n".join([*self.sentences(), shown.to_string(float_format=number)])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        words = "".join(f"<p>{escape(line)}</p>" for line in self.sentences())
+        return words + self.table().to_html(float_format=number)
+
+    def plot(self, ax: Axes | None = None, most: int = 10) -> Axes:
+        """Draw the parts between the value before and the value after: `plots.waterfall`."""
+        from elsewise import plots
+
+        return plots.waterfall(self, ax, most)
+
+    def report(self, path: str | Path) -> Path:
+        """Write one self-contained HTML page."""
+        from elsewise import report
+
+        return report.write_text(report.render_difference(self), path)
+
+    def save(self, path: str | Path) -> Path:
+        """Write one .npz file, a JSON record and arrays, which `Difference.load` reads."""
+        from elsewise._difference._store import save
+
+        return save(self, path)
+
+    @staticmethod
+    def load(path: str | Path) -> Difference:
+        """Read what `save` wrote."""
+        from elsewise._difference._store import load
+
+        return load(path)
+
+
+def number(value: Any) -> str:
+    """Return a number in the digits a person reads.
+
+    Examples
+    --------
+    >>> number(0.31416), number(-0.0), number(12345.6)
+    ('0.314', '0', '12,346')
+    """
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value + 0.0:.3g}"
+
+
+def _with_interval(row: pd.Series[Any]) -> str:
+    return f"{number(row['part'])} ({number(row['low'])} to {number(row['high'])})"
