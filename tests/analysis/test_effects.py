@@ -18,6 +18,8 @@ from sklearn.metrics import (
 
 import elsewise as ew
 from elsewise.analysis import effects
+from elsewise.analysis._effects import BETWEEN as GAP
+from elsewise.analysis._effects import _entry_between, _Measured
 from elsewise.errors import InvalidInput
 
 RNG = np.random.default_rng(0)
@@ -213,3 +215,34 @@ def test_what_does_not_fit_is_refused(
 ) -> None:
     with pytest.raises(InvalidInput, match=message):
         effects(classified, **arguments)
+
+
+def gap_intervals(true: list[float], runs: int) -> tuple[float, float]:
+    """How often the intervals of the gap and of its change hold; before equals after in law."""
+    means, size = np.array(true), 60
+    gap, covered, changed = np.ptp(means), 0, 0
+    for seed in range(runs):
+        rng = np.random.default_rng([seed, len(true)])
+        values = rng.normal(size=(2, size, means.size)) + means
+        weights = np.vstack([np.ones(size), rng.multinomial(size, np.full(size, 1 / size), 199)])
+        under = [_Measured(weights @ side / size, size * means.size) for side in values]
+        entry = _entry_between([(under[0], under[1])], 0.95)
+        covered += entry["before_low"] <= gap <= entry["before_high"]
+        changed += entry["low"] <= 0.0 <= entry["high"]
+    return covered / runs, changed / runs
+
+
+@pytest.mark.parametrize("true", [[0.0, 0.0], [0.0] * 5, [0.0, 0.0, 0.6]])
+def test_intervals_of_gaps_between_groups_cover(true: list[float]) -> None:
+    covered, changed = gap_intervals(true, 300)
+    assert covered >= 0.91  # binomial(300, 0.95): 1 in 500 below
+    assert changed >= 0.91
+
+
+def test_a_gap_may_be_none_at_all(classified: ew.Explanation) -> None:
+    labels = np.random.default_rng(5).choice(["p", "q", "r"], 120)
+    row = effects(classified, groups=labels, draws=199).table.loc[
+        ("demographic parity difference", GAP)
+    ]
+    assert row["before_low"] == 0.0
+    assert row["low"] <= row["difference"] <= row["high"]

@@ -10,9 +10,9 @@ import pandas as pd
 from scipy.special import ndtri
 from tqdm.auto import tqdm
 
+from elsewise._difference._answer import Difference
 from elsewise._difference._evidence import covariance, critical_value, permutation_test
 from elsewise._difference._matching import EXACT_ROWS, Plan, match, nearest, random_plan
-from elsewise._difference._answer import Difference
 from elsewise._difference._samples import (
     Samples,
     checked_functional,

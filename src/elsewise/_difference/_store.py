@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from elsewise._difference._matching import Plan
 from elsewise._difference._answer import Difference
+from elsewise._difference._matching import Plan
 from elsewise._difference._shapley import Functional
 from elsewise.errors import SavedRunError
 from elsewise.features import pack_index, unpack_index

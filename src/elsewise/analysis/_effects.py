@@ -30,7 +30,8 @@ ALL, BETWEEN = "(all rows)", "(between groups)"
 MEANING = (
     "Labels are those of the factual rows: what is compared with them after the move are the "
     "model's answers for moved rows, not outcomes that a real change would bring. Nothing here is "
-    "causal. Intervals resample rows, the same ones before and after, with the map held fixed."
+    "causal. Intervals resample rows, the same ones before and after, with the map held fixed. "
+    "Those between groups hold for every pair of groups at once, so they may reach down to 0."
 )
 """What effects say, and what they do not; shown with every table of them."""
 
@@ -88,7 +89,9 @@ def effects(
     draws
         Number of resamples.
     level
-        Level of each interval.
+        Level of each interval. A largest minus smallest value is at least 0 whatever the sample,
+        and is larger in samples and resamples than in the population: its interval is the
+        projection of simultaneous intervals for all pairs of groups, not percentiles of its own.
 
     Returns
     -------
@@ -139,7 +142,12 @@ def effects(
     ]
     names = list(parts[0][0])
     table = pd.DataFrame(
-        [_entry([(old[name], new[name]) for old, new in parts], level) for name in names],
+        [
+            (_entry_between if name[1] == BETWEEN else _entry)(
+                [(old[name], new[name]) for old, new in parts], level
+            )
+            for name in names
+        ],
         index=pd.MultiIndex.from_tuples(names, names=["measure", "group"]),
     )
     return Effects(table=table, level=level, draws=draws)
@@ -158,7 +166,8 @@ class _Measured(NamedTuple):
     """A measure under R weightings of the rows."""
 
     under: np.ndarray
-    """ndarray (R,): the first is that of the rows themselves; NaN where it is not defined."""
+    """ndarray (R,): the first is that of the rows themselves; NaN where it is not defined. Of a
+    difference between groups (R, G): the values of all groups."""
     rows: int
     """Number of rows behind it."""
 
@@ -244,12 +253,11 @@ def _by_group(
     weights: np.ndarray,
     spread: str | None,
 ) -> Measures:
-    """Return means by group and, under the name ``spread``, the largest minus the smallest."""
+    """Return means by group and, under the name ``spread``, all of them side by side."""
     found = {(name, group): _mean(values, who, weights) for group, who in members.items()}
     if found and spread is not None:
-        stacked = np.stack([measured.under for measured in found.values()])
-        rows = sum(measured.rows for measured in found.values())
-        found[spread, BETWEEN] = _Measured(stacked.max(axis=0) - stacked.min(axis=0), rows)
+        stacked = np.stack([measured.under for measured in found.values()], axis=1)
+        found[spread, BETWEEN] = _Measured(stacked, sum(m.rows for m in found.values()))
     return found
 
 
@@ -268,3 +276,35 @@ def _entry(parts: Sequence[tuple[_Measured, _Measured]], level: float) -> dict[s
         interval = np.quantile(drawn, ends) if drawn.size else np.full(2, np.nan)
         entry |= {name: float(values[0]), low: float(interval[0]), high: float(interval[1])}
     return entry | {"rows": parts[0][0].rows}
+
+
+def _entry_between(parts: Sequence[tuple[_Measured, _Measured]], level: float) -> dict[str, float]:
+    """One row of the table: largest minus smallest group, before and after.
+
+    With probability ``level`` every difference of two groups, before, after and the change of it,
+    is within c standard errors of its estimate, c from the resamples' largest error. Then the
+    largest difference is within the largest of those limits. Its change is at most the change of
+    the pair that is largest after, and at least that of the pair that is largest before.
+    """
+    values = [np.concatenate([part[k].under for part in parts]) for k in (0, 1)]
+    count = values[0].shape[1]
+    first, second = np.nonzero(~np.eye(count, dtype=bool))
+    pairs = [value[:, first] - value[:, second] for value in values]
+    every = np.concatenate([*pairs, pairs[1] - pairs[0]], axis=1)  # (1 + draws, 3 P)
+    estimate, drawn = every[0], every[1:][~np.isnan(every[1:]).any(axis=1)]
+    margin = np.full(estimate.size, np.nan)
+    if drawn.size and not np.isnan(estimate).any():
+        errors, spread = np.abs(drawn - estimate), drawn.std(axis=0)
+        scaled = errors / np.where(spread > 0, spread, np.inf)
+        margin = np.quantile(scaled.max(axis=1), level) * spread
+    mid, low, high = (np.split(v, 3) for v in (estimate, estimate - margin, estimate + margin))
+    entry: dict[str, float] = {}
+    for k, name in enumerate(("before", "after")):
+        entry |= {name: mid[k].max(), f"{name}_low": max(low[k].max(), 0.0)}
+        entry[f"{name}_high"] = high[k].max()
+    # Only pairs that may be the largest count; with unknown limits all of them, and none is known.
+    least, most = (low[2][high[0] >= low[0].max()], high[2][high[1] >= low[1].max()])
+    known = bool(least.size and most.size)
+    entry |= {"difference": mid[1].max() - mid[0].max()}
+    entry |= {"low": least.min() if known else np.nan, "high": most.max() if known else np.nan}
+    return {name: float(value) for name, value in entry.items()} | {"rows": parts[0][0].rows}
