@@ -197,54 +197,46 @@ def run(
 
 def written(cells: pd.DataFrame, seeds: int) -> str:
     """Return the tables of the page."""
-    shifted = cells[~cells["kind"].isin(NULLS)]
-    runs = cells["runs"]
-
-    def mean(frame: pd.DataFrame, name: str) -> float:
-        return float(np.average(frame[name], weights=frame["runs"]))
-
+    shifted, null = (cells[cells["kind"].isin(NULLS) == flag] for flag in (False, True))
     lines = [
-        f"Measured on {datetime.date.today()}, 2 cores, one thread, seeds from 0 to {seeds - 1} (fewer "
-        f"for many rows), {int(runs.sum()):,} runs, by `python -m benchmarks.difference`. The shift is {ERRORS:g} "
-        "standard errors of the functional.",
+        f"Measured on {datetime.date.today()}, 2 cores, one thread, seeds from 0 to {seeds - 1} "
+        f"with 300 rows a side (fewer with more), {int(cells['runs'].sum()):,} runs, by `python -m "
+        f"benchmarks.difference`. The shift is {ERRORS:g} standard errors of the functional, or as "
+        "far as the mix of a category goes.",
         "",
-        "| shift | runs | "
-        + " first | ".join(METHODS)
-        + " first | all parts covered | largest bias |",
+        "| shift | runs | " + " first | ".join(METHODS) + " first | covered | largest bias |",
         "|---|---|" + "---|" * 6,
     ]
-    for kind in KINDS[2:]:
-        part = shifted[shifted["kind"] == kind]
-        firsts = " | ".join(f"{100 * mean(part, method):.0f} %" for method in METHODS)
+    for kind in (*KINDS[2:], "all"):
+        part = shifted if kind == "all" else shifted[shifted["kind"] == kind]
+        shares = " | ".join(percent(part, name) for name in (*METHODS, "cover"))
         lines.append(
-            f"| {kind} | {int(part['runs'].sum())} | {firsts} | {100 * mean(part, 'cover'):.1f} % | "
-            f"{part['bias'].max():.3f} |"
+            f"| {kind} | {int(part['runs'].sum())} | {shares} | {part['bias'].max():.3f} |"
         )
-    firsts = " | ".join(f"{100 * mean(shifted, method):.1f} %" for method in METHODS)
-    lines.append(
-        f"| all | {int(shifted['runs'].sum())} | {firsts} | {100 * mean(shifted, 'cover'):.1f} % | "
-        f"{shifted['bias'].max():.3f} |"
-    )
-    null = cells[cells["kind"].isin(NULLS)]
     lines += [
         "",
-        f"No shift: {int(null['runs'].sum())} runs, all parts covered in "
-        f'{100 * mean(null, "cover"):.1f} %, "nothing changed" rejected at 5 % in '
-        f"{100 * mean(null, 'rejected'):.1f} %.",
+        f"Without a shift, {int(null['runs'].sum())} runs: covered in {percent(null, 'cover')}, "
+        f'"nothing changed" rejected at 5 % in {percent(null, "rejected")}.',
         "",
-        "| model | rows a side | attributes | elsewise first | all parts covered | largest bias | "
-        "its noise | processor seconds |",
+        "| model | rows a side | attributes | elsewise first | covered | largest bias | its noise "
+        "| processor seconds |",
         "|---|---|---|---|---|---|---|---|",
     ]
     for (name, size, count), part in cells.groupby(["model", "rows", "attributes"]):
-        moved = part[~part["kind"].isin(NULLS)]
+        moved = shifted.loc[part.index.intersection(shifted.index)]
         worst = moved.loc[moved["bias"].idxmax()]
+        seconds = np.average(part["seconds"], weights=part["runs"])
         lines.append(
-            f"| {name} | {size:,} | {count} | {100 * mean(moved, 'elsewise'):.0f} % | "
-            f"{100 * mean(part, 'cover'):.1f} % | {worst['bias']:.3f} ({worst['kind']}) | "
-            f"{worst['noise of bias']:.3f} | {mean(part, 'seconds'):.1f} |"
+            f"| {name} | {size:,} | {count} | {percent(moved, 'elsewise')} | "
+            f"{percent(part, 'cover')} | {worst['bias']:.3f} ({worst['kind']}) | "
+            f"{worst['noise of bias']:.3f} | {seconds:.1f} |"
         )
     return "\n".join(lines) + "\n"
+
+
+def percent(cells: pd.DataFrame, name: str) -> str:
+    """Return a share over all runs of the cells."""
+    return f"{100 * np.average(cells[name], weights=cells['runs']):.1f} %"
 
 
 def main() -> None:
@@ -256,7 +248,7 @@ def main() -> None:
     parser.add_argument("--csv", type=Path, help="also write every cell")
     parser.add_argument("--page", type=Path, default=PAGE)
     options = parser.parse_args()
-    cells = []
+    cells: list[dict[str, Any]] = []
     for attributes in options.attributes:
         for name, model in (("linear", linear(attributes)), ("trees", trees(attributes))):
             for size in options.sizes:

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Difference"]
 
-TOLD = 3
-"""At most this many attributes are told in a sentence."""
+TOLD, LEAST = 3, 0.05
+"""At most this many attributes are told in a sentence, from this share of the largest part on."""
 NOT_CLAIMED = (
     "Parts say which attributes the model's outputs changed through, not what caused them to "
     "change, and hold for rows matched at the least total distance."
@@ -96,9 +96,10 @@ class Difference:
         if not self.change:
             moved = f"The {what} stayed at {number(self.after)}"
         table = self.table()
+        worth = table["named"] & (table["part"].abs() >= LEAST * table["part"].abs().max())
         told = [
             f"{one_line(name)} accounts for {_with_interval(row)}"
-            for name, row in table[table["named"]].iloc[:TOLD].iterrows()
+            for name, row in table[worth].iloc[:TOLD].iterrows()
         ]
         if not told and self.p_value > 1.0 - self.confidence:
             return f"{moved}, which chance alone explains (p = {self.p_value:.2g})."

@@ -59,5 +59,6 @@ def waterfall(difference: Difference, ax: Axes | None = None, most: int = 10) ->
         ax.text(value, place, f" {amount(value)}", va="center", fontsize="small", color=INK)
     ax.set_yticks(range(len(ends) + 1), ["before", *names, "after"])
     ax.invert_yaxis()
-    ax.margins(x=0.12)
+    ax.use_sticky_edges = False
+    ax.margins(x=0.08, y=0.03)
     return dress(ax, title="What the change goes through", x="score", grid="x")
