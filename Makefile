@@ -38,6 +38,7 @@ bench: $(VENV)/.test  ## quality, speed and growth: half an hour; growth goes on
 	$(BIN)/python benchmarks/run.py
 	$(BIN)/python -m benchmarks.speed
 	$(BIN)/python -m benchmarks.growth
+	$(BIN)/python -m benchmarks.difference
 
 paper: $(VENV)/.test  ## reproduce the paper into docs/paper.md: hours; QUICK=1: one seed, minutes
 	$(BIN)/python -m benchmarks.paper $(if $(QUICK),--quick)

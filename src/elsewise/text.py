@@ -10,7 +10,16 @@ from pathlib import Path
 
 from elsewise.errors import InvalidInput
 
-__all__ = ["amount", "format_distinct", "one_line", "percent", "signed", "visible", "write_text"]
+__all__ = [
+    "amount",
+    "format_distinct",
+    "one_line",
+    "percent",
+    "signed",
+    "visible",
+    "write_bytes",
+    "write_text",
+]
 
 
 def amount(value: float) -> str:
@@ -111,6 +120,11 @@ def visible(text: str) -> str:
 
 
 def write_text(text: str, path: str | Path) -> Path:
+    """Write a text file that appears whole or not at all."""
+    return write_bytes(text.encode("utf-8", "xmlcharrefreplace"), path)
+
+
+def write_bytes(content: bytes, path: str | Path) -> Path:
     """Write a file that appears whole or not at all."""
     place = Path(path)
     if place.is_dir():
@@ -121,8 +135,8 @@ def write_text(text: str, path: str | Path) -> Path:
     # In the same folder, because a file is replaced in one go only within one file system.
     handle, fresh = tempfile.mkstemp(prefix=".elsewise-", dir=place.parent)
     try:
-        with os.fdopen(handle, "w", encoding="utf-8", errors="xmlcharrefreplace") as file:
-            file.write(text)
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
         Path(fresh).chmod(0o644)
         Path(fresh).replace(place)
     except BaseException:

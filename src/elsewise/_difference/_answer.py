@@ -12,7 +12,7 @@ import pandas as pd
 
 from elsewise._difference._matching import EXACT_ROWS, Plan
 from elsewise._difference._shapley import Functional
-from elsewise.analysis import one_line
+from elsewise.text import amount, one_line, percent, write_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -46,7 +46,7 @@ class Difference:
     pairs: Plan
     """Matched rows and their masses."""
     unmatched: tuple[np.ndarray, np.ndarray]
-    """Rows of before without a counterpart in after, and the other way round; 1 % is usual."""
+    """Rows of before without a counterpart in after, and the other way round; 1% is usual."""
     sizes: tuple[int, int]
     """Rows before and after."""
     clusters: int
@@ -88,13 +88,12 @@ class Difference:
         if self.same:
             return f"Nothing changed: both samples are the same {self.sizes[0]:,} rows."
         kind, at = self.functional
-        what = {"mean": "mean score", "quantile": f"{100 * at:g} % quantile of the score"}.get(
-            kind, f"share of rows with a score of at least {number(at)}"
-        )
+        names = {"mean": "mean score", "quantile": f"{percent(at, exact=True)} quantile of scores"}
+        what = names.get(kind, f"share of rows with a score of at least {amount(at)}")
         verb = "rose" if self.change > 0 else "fell"
-        moved = f"The {what} {verb} from {number(self.before)} to {number(self.after)}"
+        moved = f"The {what} {verb} from {amount(self.before)} to {amount(self.after)}"
         if not self.change:
-            moved = f"The {what} stayed at {number(self.after)}"
+            moved = f"The {what} stayed at {amount(self.after)}"
         table = self.table()
         worth = table["named"] & (table["part"].abs() >= LEAST * table["part"].abs().max())
         told = [
@@ -109,7 +108,7 @@ class Difference:
         """Return the answer in words, the headline first."""
         if self.same:
             return [self.headline]
-        row, level = self.parts.iloc[-1], f"{100 * self.confidence:g} %"
+        row, level = self.parts.iloc[-1], percent(self.confidence, exact=True)
         rows = f"{self.sizes[0]:,} and {self.sizes[1]:,} rows"
         rows += "" if self.clusters == sum(self.sizes) else f" in {self.clusters:,} clusters"
         said = [
@@ -117,8 +116,9 @@ class Difference:
             f"The change is {_with_interval(row)}; all intervals hold together at {level}. If "
             "both samples came from one population, a change of at least this size would be seen "
             f"with p = {self.p_value:.2g} (exact, {self.draws:,} random regroupings). With {rows} "
-            f"a change of {number(row['detectable'])} would be found in 4 of 5 samples.",
+            f"a change of {amount(row['detectable'])} would be found in 4 of 5 samples.",
         ]
+        # The last row is the change itself, which is no attribute.
         clear = (self.parts["low"] > 0) | (self.parts["high"] < 0)
         for name in self.parts.index[:-1][(clear & ~self.parts["named"]).iloc[:-1]]:
             said.append(
@@ -128,12 +128,13 @@ class Difference:
             )
         for who, size, old, new, mostly in self.groups.itertuples(index=False):
             by = f", most of it through {one_line(mostly)}" if mostly else ""
-            said.append(f"Group {who} ({size:,} rows): {number(old)} to {number(new)}{by}.")
+            said.append(f"Group {who} ({size:,} rows): {amount(old)} to {amount(new)}{by}.")
         for side, alone, size in zip(("before", "after"), self.unmatched, self.sizes, strict=True):
+            # 1% and three standard errors of a binomial count: less is what chance gives.
             if alone.size > 0.01 * size + 3.0 * (0.01 * size) ** 0.5:
                 said.append(
                     f"{alone.size:,} of {size:,} rows {side} have no counterpart on the other "
-                    "side (1 % would be usual)."
+                    "side (1% would be usual)."
                 )
         if not self.exact:
             said.append(f"Beyond {EXACT_ROWS:,} rows a side, rows are matched in random blocks.")
@@ -148,13 +149,13 @@ class Difference:
 
     def __str__(self) -> str:
         shown = self.table()[["part", "low", "high", "own_change", "named"]]
-        return "\n".join([*self.sentences(), shown.to_string(float_format=number)])
+        return "\n".join([*self.sentences(), shown.to_string(float_format=amount)])
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
         words = "".join(f"<p>{escape(line)}</p>" for line in self.sentences())
-        return words + self.table().to_html(float_format=number)
+        return words + self.table().to_html(float_format=amount)
 
     def plot(self, ax: Axes | None = None, most: int = 10) -> Axes:
         """Draw the parts between the value before and the value after: `plots.waterfall`."""
@@ -166,7 +167,7 @@ class Difference:
         """Write one self-contained HTML page."""
         from elsewise import report
 
-        return report.write_text(report.render_difference(self), path)
+        return write_text(report.render_difference(self), path)
 
     def save(self, path: str | Path) -> Path:
         """Write one .npz file, a JSON record and arrays, which `Difference.load` reads."""
@@ -182,16 +183,5 @@ class Difference:
         return load(path)
 
 
-def number(value: Any) -> str:
-    """Return a number in the digits a person reads.
-
-    Examples
-    --------
-    >>> number(0.31416), number(-0.0), number(12345.6)
-    ('0.314', '0', '12,346')
-    """
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value + 0.0:.3g}"
-
-
 def _with_interval(row: pd.Series[Any]) -> str:
-    return f"{number(row['part'])} ({number(row['low'])} to {number(row['high'])})"
+    return f"{amount(row['part'])} ({amount(row['low'])} to {amount(row['high'])})"

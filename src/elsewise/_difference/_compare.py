@@ -106,7 +106,8 @@ def difference(
     """
     wanted = checked_functional(functional)
     check_seed(seed)
-    if not 0.5 <= confidence < 1.0 or draws + 1 < 1.0 / (1.0 - confidence) - 1e-9:
+    fine = isinstance(confidence, float) and isinstance(draws, int | np.integer)
+    if not fine or not 0.5 <= confidence < 1.0 or draws + 1 < 1.0 / (1.0 - confidence) - 1e-9:
         expected = "a level in [0.5, 1), and at least level / (1 - level) draws"
         raise refused("confidence, draws", expected, f"{confidence}, {draws}", "try 0.95 and 999")
     with using(Resources.of(None, memory)):
@@ -147,6 +148,7 @@ def _answer(
         },
         index=pd.Index(names, name="attribute", tupleize_cols=False),
     )
+    # Largest part first, the change itself last.
     order = np.argsort(-np.abs(parts[:-1]), kind="stable")
     return Difference(
         output=samples.outputs.description,
@@ -190,6 +192,7 @@ def _attributed(
             block_rows(old.shape[1]),
         )
 
+    # Many rows average out what few orders leave to chance.
     found = along(plan, max(2, min(ORDERS, ORDERS * EXACT_ROWS // max(sizes))))
     sides = [np.zeros((size, count + 1)) for size in sizes]
     turns = COUPLINGS if max(sizes) <= EXACT_ROWS else COUPLINGS // 2
@@ -198,10 +201,12 @@ def _attributed(
         pairs = random_plan(sizes[::-1] if turned else sizes, rng)
         pairs = Plan(pairs.after, pairs.before, pairs.mass) if turned else pairs
         influence = along(pairs, 1).influence
+        # A row that is in two pairs of a coupling has their mean.
         for side, rows in zip(sides, pairs[:2], strict=True):
             np.add.at(side[:, :-1], rows, influence / (turns * np.bincount(rows)[rows, None]))
     rest = (found.influence - sides[0][plan.before, :-1] - sides[1][plan.after, :-1]).T * plan.mass
     ends = []
+    # The last column is the change, which falls as the scores before rise.
     for side, scores, sign in zip(sides, samples.halves(samples.scores), (-1, 1), strict=True):
         value, influence = functional(scores, np.full(len(scores), 1.0 / len(scores)))
         side[:, -1] = sign * influence
@@ -242,6 +247,7 @@ def _groups(
     samples: Samples, functional: Functional, plan: Plan, found: Attribution
 ) -> pd.DataFrame:
     """Sub-populations of before whose matched scores moved most, largest move first."""
+    # For a quantile, the moves of the scores themselves: it is no mean over rows.
     halves = samples.halves(functional.values(samples.scores))
     old, new = halves[0][plan.before], halves[1][plan.after]
     columns = [c.take(plan.before) for c in samples.columns if c.kind != Kind.FIXED]

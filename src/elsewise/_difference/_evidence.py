@@ -39,6 +39,7 @@ def critical_value(
     True
     """
     spread = np.sqrt(np.diag(covariance))
+    # Parts that no row has an influence on are known exactly and need no limit.
     live = spread > 1e-9 * spread.max()
     if not live.any():
         return 0.0
@@ -76,6 +77,7 @@ def permutation_test(
     side
         bool (N,): which rows are of the second sample.
     """
+    # Sorted and binned once; each regrouping is then a product of matrices.
     order = np.argsort(scores, kind="stable")
     bins = [_indicators(column) for column in columns]
     found = []

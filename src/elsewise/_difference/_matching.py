@@ -83,6 +83,7 @@ def _in_order(before: np.ndarray, after: np.ndarray, left: list[np.ndarray]) -> 
     direction = after.mean(axis=0) - before.mean(axis=0)
     rows = rows[np.argsort(before[rows] @ direction, kind="stable")]
     columns = columns[np.argsort(after[columns] @ direction, kind="stable")]
+    # A new pair begins wherever a row or its partner has spent its mass.
     ends = [np.cumsum(left[0][rows]), np.cumsum(left[1][columns])]
     cuts = np.unique(np.concatenate(ends))
     mass = np.diff(cuts, prepend=0.0)

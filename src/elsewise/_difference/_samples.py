@@ -75,8 +75,9 @@ def take_samples(
     # Distances see every column: what may move is no question here.
     encoder = replace(schema, joint=True, rules=()).encoder(pooled)
     codes, embedding = encoder.encode(pooled), encoder.schema.embedding()
+    # The embedding puts a missing cell at the mean; one dimension more tells it from a known one.
     missing = np.isnan(codes)
-    columns = columns_between(schema.features, embedding.source, codes, codes, fixed=True)
+    columns = columns_between(schema, embedding.source, codes, codes, fixed=True)
     outputs = bind(model, encoder, output=output, probe=codes)
     if outputs.columns != 1:
         received = f"a model with {outputs.columns}"

@@ -89,6 +89,7 @@ def coalitions(attributes: int, pairs: int, rng: np.random.Generator) -> Coaliti
     orders = np.stack([orders, orders[:, ::-1]], axis=1)  # (pairs, 2, J)
     ranks = np.argsort(orders, axis=2)
     reached = ranks[:, :, None, :] < np.arange(count + 1)[:, None]  # (pairs, 2, J + 1, J)
+    # An order and its reverse share coalitions, as do orders that begin alike: ask about each once.
     members, place = np.unique(reached.reshape(-1, count), axis=0, return_inverse=True)
     place = place.reshape(pairs, 2, count + 1)
     signs = np.zeros((pairs, count, len(members)))

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import tempfile
 import zipfile
 import zlib
 from importlib.metadata import version
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from elsewise._difference._matching import Plan
 from elsewise._difference._shapley import Functional
 from elsewise.errors import SavedRunError
 from elsewise.features import pack_index, unpack_index
+from elsewise.text import write_bytes
 
 __all__ = ["load", "save"]
 
@@ -40,18 +40,9 @@ def save(found: Difference, path: str | Path) -> Path:
     arrays = {**found.pairs._asdict(), "before_only": found.unmatched[0]}
     arrays |= {"after_only": found.unmatched[1]}
     text = json.dumps(record | {"hash": _digest(record, arrays)}).encode()
-    place = Path(path)
-    place.parent.mkdir(parents=True, exist_ok=True)
-    handle, fresh = tempfile.mkstemp(prefix=f".{place.name}-", dir=place.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            np.savez_compressed(file, record=np.frombuffer(text, np.uint8), **arrays)
-        Path(fresh).chmod(0o644)
-        Path(fresh).replace(place)
-    except BaseException:
-        Path(fresh).unlink(missing_ok=True)
-        raise
-    return place
+    written = BytesIO()
+    np.savez_compressed(written, record=np.frombuffer(text, np.uint8), **arrays)
+    return write_bytes(written.getvalue(), path)
 
 
 def load(path: str | Path) -> Difference:

@@ -14,6 +14,7 @@ from elsewise.features import Attribute, attributes, changed_cells
 
 if TYPE_CHECKING:
     from elsewise.explanation import Explanation
+    from elsewise.features import Schema
 
 __all__ = ["MISSING", "Column", "column_named", "columns_between", "columns_of", "embedded"]
 
@@ -68,7 +69,12 @@ def columns_of(explanation: Explanation) -> tuple[Column, ...]:
 
 
 def columns_between(
-    schema: Schema, source: np.ndarray, before: np.ndarray, after: np.ndarray, *, fixed: bool = False
+    schema: Schema,
+    source: np.ndarray,
+    before: np.ndarray,
+    after: np.ndarray,
+    *,
+    fixed: bool = False,
 ) -> tuple[Column, ...]:
     """Return the features behind codes (n, p) before and after, a one-hot group being one.
 
@@ -80,8 +86,7 @@ def columns_between(
         Whether dates, text and the like are among them.
     """
     return tuple(
-        _column(attribute, source, before, after)
-        for attribute in attributes(schema, fixed=fixed)
+        _column(attribute, source, before, after) for attribute in attributes(schema, fixed=fixed)
     )
 
 

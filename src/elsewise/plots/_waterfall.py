@@ -11,11 +11,11 @@ from elsewise.plots._style import (
     GRID,
     INK,
     TARGET,
-    amount,
     canvas,
     dress,
     readable,
 )
+from elsewise.text import amount
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
