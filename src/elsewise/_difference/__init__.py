@@ -9,6 +9,6 @@ module of that name would shadow the function.
 from __future__ import annotations
 
 from elsewise._difference._answer import Difference
-from elsewise._difference._compare import difference
+from elsewise._difference._attribution import difference
 
 __all__ = ["Difference", "difference"]

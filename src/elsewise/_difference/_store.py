@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import zipfile
-import zlib
 from importlib.metadata import version
 from io import BytesIO
 from pathlib import Path
@@ -17,6 +15,7 @@ import pandas as pd
 from elsewise._difference._answer import Difference
 from elsewise._difference._matching import Plan
 from elsewise._difference._shapley import Functional
+from elsewise._storage import read_arrays
 from elsewise.errors import SavedRunError
 from elsewise.features import pack_index, unpack_index
 from elsewise.text import write_bytes
@@ -27,8 +26,6 @@ FORMAT = 1
 PLAIN = ["output", "before", "after", "sizes", "clusters", "confidence", "draws", "seed"]
 PLAIN += ["exact", "same"]
 """Fields that JSON holds as they are."""
-DAMAGE = (OSError, EOFError, KeyError, ValueError, TypeError, AttributeError, IndexError)
-ARCHIVE_DAMAGE = (zipfile.BadZipFile, zlib.error, NotImplementedError)
 
 
 def save(found: Difference, path: str | Path) -> Path:
@@ -41,15 +38,14 @@ def save(found: Difference, path: str | Path) -> Path:
     arrays |= {"after_only": found.unmatched[1]}
     text = json.dumps(record | {"hash": _digest(record, arrays)}).encode()
     written = BytesIO()
-    np.savez_compressed(written, record=np.frombuffer(text, np.uint8), **arrays)
+    np.savez(written, record=np.frombuffer(text, np.int8), **arrays)
     return write_bytes(written.getvalue(), path)
 
 
 def load(path: str | Path) -> Difference:
     """Read what `save` wrote; anything else is a `SavedRunError`."""
     try:
-        with Path(path).open("rb") as file, np.load(file, allow_pickle=False) as stored:
-            arrays = dict(stored)
+        arrays = read_arrays(Path(path))
         record = json.loads(arrays.pop("record").tobytes())
         if record["format"] != FORMAT:
             raise ValueError(f"format {record['format']!r}, made by {record.get('elsewise')}")
@@ -64,7 +60,7 @@ def load(path: str | Path) -> Difference:
             pairs=Plan(*(arrays[name] for name in Plan._fields)),
             unmatched=(arrays["before_only"], arrays["after_only"]),
         )
-    except (*DAMAGE, *ARCHIVE_DAMAGE) as error:
+    except Exception as error:
         raise SavedRunError(
             f"{path}: expected what Difference.save wrote (format {FORMAT}), received "
             f"{type(error).__name__}: {error}. Fix: save it again."

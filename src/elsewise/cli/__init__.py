@@ -219,10 +219,7 @@ def difference(
 ) -> None:
     """Say which attributes a change of scores between two samples goes through."""
     wanted = parse_functional(of)
-    tables = [
-        _without(read_table(path, name), drop)
-        for path, name in ((before, "before"), (after, "after"))
-    ]
+    tables = _tables(before, after, drop, "after")
     found = difference_of(
         _loaded(model, output, quiet),
         *tables,
@@ -411,10 +408,12 @@ def _say_escaped(count: int, quiet: bool) -> None:
         _say(f"Notice: {count:,} texts in CSV files that look like formulas begin with '", quiet)
 
 
-def _tables(rows: Path, background: Path | None, drop: Sequence[str] | None) -> tuple[Any, Any]:
+def _tables(
+    rows: Path, background: Path | None, drop: Sequence[str] | None, second: str = "--background"
+) -> tuple[Any, Any]:
     """Read rows and background without the dropped columns, of which each must be in one."""
     table = read_table(rows)
-    other = None if background is None else read_table(background, "--background")
+    other = None if background is None else read_table(background, second)
     found = [part for part in (table, other) if part is not None]
     for name in (names := [part.strip() for text in drop or () for part in text.split(",")]):
         if not any(name in part.columns for part in found):
