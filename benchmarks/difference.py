@@ -199,9 +199,10 @@ def written(cells: pd.DataFrame, seeds: int) -> str:
     """Return the tables of the page."""
     shifted, null = (cells[cells["kind"].isin(NULLS) == flag] for flag in (False, True))
     lines = [
-        f"Measured on {datetime.date.today()}, 2 cores, one thread, up to {seeds} seeds a cell (fewer "
-        f"with many rows), {int(cells['runs'].sum()):,} runs, by `python -m benchmarks.difference`. "
-        f"The shift is {ERRORS:g} standard errors of the functional, or as far as the mix goes.",
+        f"Measured on {datetime.date.today()}, 2 cores, one thread, up to {seeds} seeds a cell "
+        f"(fewer with many rows), {int(cells['runs'].sum()):,} runs, by `python -m "
+        f"benchmarks.difference`. The shift is {ERRORS:g} standard errors of the functional, or "
+        "as far as the mix goes.",
         "",
         "| shift | runs | " + " first | ".join(METHODS) + " first | covered | largest bias |",
         "|---|---|" + "---|" * 6,
