@@ -302,9 +302,16 @@ def _entry_between(parts: Sequence[tuple[_Measured, _Measured]], level: float) -
     for k, name in enumerate(("before", "after")):
         entry |= {name: mid[k].max(), f"{name}_low": max(low[k].max(), 0.0)}
         entry[f"{name}_high"] = high[k].max()
-    # Only pairs that may be the largest count; with unknown limits all of them, and none is known.
-    least, most = (low[2][high[0] >= low[0].max()], high[2][high[1] >= low[1].max()])
+    # Only pairs that may be the largest count, and the intervals of the two sides hold as well.
+    least, most = low[2][high[0] >= low[0].max()], high[2][high[1] >= low[1].max()]
     known = bool(least.size and most.size)
-    entry |= {"difference": mid[1].max() - mid[0].max()}
-    entry |= {"low": least.min() if known else np.nan, "high": most.max() if known else np.nan}
+    ends = (
+        (
+            max(least.min(), entry["after_low"] - entry["before_high"]),
+            min(most.max(), entry["after_high"] - entry["before_low"]),
+        )
+        if known
+        else (np.nan, np.nan)
+    )
+    entry |= {"difference": mid[1].max() - mid[0].max(), "low": ends[0], "high": ends[1]}
     return {name: float(value) for name, value in entry.items()} | {"rows": parts[0][0].rows}
