@@ -327,7 +327,7 @@ def test_history_is_one_row_per_iteration(explanation: ew.Explanation) -> None:
 
 def test_repr_opens_with_the_verdict(explanation: ew.Explanation) -> None:
     side = r"{} [\d.e-]+ <= 0.{}"
-    pattern = rf"<Explanation: certified \(in-sample, 95%\): {side.format('inputs', 7)}, "
+    pattern = rf"<Explanation: described \(in-sample, 95%\): {side.format('inputs', 7)}, "
     assert re.fullmatch(pattern + side.format("outputs", 3) + ">", repr(explanation))
     assert "Descriptive" in str(explanation.certificate)
 
@@ -340,10 +340,10 @@ def test_raise_for_status(explanation: ew.Explanation) -> None:
     )
     assert not failed.ok
     assert not failed.certificate.outputs.met
-    message = "not feasible: loosen .*binding: outputs, reachable: 0"
+    message = "not reached .*binding: outputs, reachable: 0"
     with pytest.raises(NotFeasible, match=message):
         failed.raise_for_status()
-    assert repr(failed).startswith("<Explanation: not feasible (in-sample, 95%): inputs")
+    assert repr(failed).startswith("<Explanation: not reached (binding: outputs")
     assert f"> {0.01}" in repr(failed)
 
 

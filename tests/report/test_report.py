@@ -164,7 +164,7 @@ def test_the_answer_is_in_plain_words(page: Page, explanation: ew.Explanation) -
     start = plain(page.by_tag["h1"][0])
     assert start.startswith("To bring the mean chance of approval from ")
     assert start.endswith("rows would have to change.")
-    assert "Certificate: met" in page.text
+    assert "Certificate: described" in page.text
     assert "Not a causal claim" in page.text
     assert "Nothing about the most extreme 5% at either end." in page.text
     for assumption in _words.assumptions(explanation.certificate):
@@ -246,7 +246,7 @@ def test_the_headline_says_when_the_limits_are_not_met() -> None:
     missed = people.explained(ew.targets.constant(0.99), inputs=0.2, outputs=0.01)
     assert report.headline(missed).startswith("Not reached within the limits")
     page = Page(report.render(missed))
-    assert "Certificate: not met" in page.text
+    assert "Certificate: not reached" in page.text
     assert "The output plan is not drawn" in page.text
     assert "NOT_FEASIBLE" in json.dumps(report.summary(missed))
 
@@ -295,7 +295,9 @@ def test_many_features_groups_of_columns_and_frozen_ones() -> None:
 
 def test_verdicts(explanation: ew.Explanation) -> None:
     certificate = explanation.certificate
-    assert certificate.verdict is Verdict.CERTIFIED
+    assert certificate.verdict is Verdict.DESCRIBED
+    held_out = dataclasses.replace(certificate, kind=Kind.HELD_OUT)
+    assert held_out.verdict is Verdict.CERTIFIED
 
     def changed(**values: Any) -> Any:
         side = dataclasses.replace(certificate.outputs, **values)
@@ -320,14 +322,14 @@ def test_verdicts(explanation: ew.Explanation) -> None:
     assert nothing.verdict is Verdict.DESCRIBED
     assert len(nothing.not_claimed) == 2
     assert "never saw" in _words.meaning(nothing)
-    assert "no bound asked for" in _notebook.certificate_html(nothing)
+    assert "Certificate: described" in _notebook.certificate_html(nothing)
 
 
 def test_notebooks_show_the_answer(explanation: ew.Explanation) -> None:
     page = Page(_notebook.explanation_html(explanation))
     assert not page.open
     assert _words.answer(explanation).sentence in page.text
-    assert "Certificate: met" in page.text
+    assert "Certificate: described" in page.text
     assert str(explanation.changes().index[0]) in page.text
 
 

@@ -129,7 +129,7 @@ def explain(
         str | None,
         Option(
             help="inputs=0.2,outputs=0.1,confidence=0.95,trim=0.05,method=auto,"
-            "support=0:1,cutoff=0.5; all optional."
+            "support=0:1,cutoff=0.5,reach=0.95,rows_moved=0.1,cells_per_row=2; all optional."
         ),
     ] = None,
     output: Annotated[str | None, Option(help="The class to explain.")] = None,

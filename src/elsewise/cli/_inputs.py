@@ -27,7 +27,18 @@ NUMBERED: dict[str, Callable[..., targets.Target]] = {
     "at_most": targets.at_most,
     "shift": targets.shift,
 }
-TARGETS = "constant, at_least, at_most, shift, scale, share, sample, group or distribution"
+NAMED: dict[str, Callable[..., targets.Share | targets.Mean | targets.Target]] = {
+    "share": targets.share,
+    "quantile": targets.quantile,
+    "mean": targets.mean,
+    "label": targets.label,
+    "constant": targets.constant,
+}
+"""Targets that take named parts, as in share:0.6,above=3500."""
+TARGETS = (
+    "share, quantile, mean, label, at_least, at_most, constant, shift, scale, sample, group or "
+    "distribution"
+)
 
 
 def read_table(path: Path, argument: str = "rows") -> pd.DataFrame:
@@ -144,21 +155,23 @@ def _from_module(text: str) -> Any:
         ) from error
 
 
-def parse_target(text: str) -> targets.Target | targets.Share:
-    """Return the target that a text such as ``at_most:0.4`` or ``sample:scores.csv`` asks for.
+def parse_target(text: str) -> targets.Target | targets.Share | targets.Mean:
+    """Return the target that a text such as ``at_most:0.4`` or ``share:0.6,above=10`` asks for.
 
     Examples
     --------
     >>> parse_target("at_most:0.4").name, parse_target("distribution:beta,2,5").name
     ('at_most(0.4)', 'distribution(beta(2, 5))')
+    >>> parse_target("share:at_least=0.6,of=rich").name
+    "share(at_least=0.6, of='rich')"
     """
     found = re.fullmatch(r"\s*(\w+)\s*[:(](.*?)\)?\s*", text)
     kind, given = (found[1], found[2]) if found else (text, "")
+    if kind in NAMED and ("=" in given or kind not in NUMBERED):
+        return _named(text, kind, given)
     if kind in NUMBERED:
         numbers = _numbers(text, given)
         return NUMBERED[kind](numbers[0] if len(numbers) == 1 else numbers)
-    if kind == "share":
-        return targets.share(_numbers(text, given)[0])
     if kind == "scale":
         return targets.scale(*_numbers(text, given)[:2])
     if kind in ("sample", "group"):
@@ -168,6 +181,32 @@ def parse_target(text: str) -> targets.Target | targets.Share:
     raise InvalidInput(
         "--target", expected=TARGETS, received=text, fix="for example --target at_most:0.4"
     )
+
+
+def _named(text: str, kind: str, given: str) -> targets.Target | targets.Share | targets.Mean:
+    """Return a target from numbers, labels and named parts."""
+    parts = [part.partition("=") for part in given.split(",")]
+    plain = [_value(name) for name, equals, _ in parts if not equals]
+    named = {name.strip(): _value(value) for name, equals, value in parts if equals}
+    try:
+        return NAMED[kind](*plain, **named)
+    except TypeError as error:
+        raise InvalidInput(
+            "--target",
+            expected=f"the parts of targets.{kind}",
+            received=f"{text} ({error})",
+            fix="for example --target share:0.6,above=3500",
+        ) from error
+
+
+def _value(text: str) -> float | int | str:
+    """Return a whole number, a number, or else the text: class labels can be any of them."""
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text.strip()
 
 
 def _numbers(text: str, given: str) -> list[float]:
@@ -242,7 +281,7 @@ def _limit_value(name: str, text: str) -> str | float | tuple[float, float]:
     if name == "support":
         low, high = map(float, text.split(":"))
         return low, high
-    return float(text)
+    return int(text) if name == "cells_per_row" else float(text)
 
 
 def make_schema(

@@ -5,7 +5,7 @@ come from slopes (`_steps`) and from edits (`_edits`, `_edit_offers`); `_choose`
 for each row, `_in_turn` does so with less memory for many rows.
 
 A question without a bound on outputs has no steps: `find_ways` searches each row by itself
-(`_menu`, `_ways`, `_questions`), and `take_ways` says which rows take the way that was found.
+(`_menu`, `_ways`, `_question_map`), and `take_ways` says which rows take the way that was found.
 """
 
 from __future__ import annotations
@@ -26,7 +26,14 @@ from elsewise.moves._edits import (
 from elsewise.moves._in_turn import steps_in_turn, worth_taking_in_turn
 from elsewise.moves._menu import Menu
 from elsewise.moves._offers import MoveContext, Offers, legal_rows, side_by_side, stepped_rows
-from elsewise.moves._questions import QuestionMap, Ways, find_ways, merged_ways, prepare, take_ways
+from elsewise.moves._question_map import (
+    QuestionMap,
+    Ways,
+    find_ways,
+    merged_ways,
+    prepare,
+    take_ways,
+)
 from elsewise.moves._row_step import Moved, aim_at, move, start
 from elsewise.moves._step import Motion, Rows, Step
 from elsewise.moves._steps import (

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from elsewise.features import Kind, Schema
+from elsewise.features import Kind
 from elsewise.moves._edits import Unit, units
+
+if TYPE_CHECKING:
+    from elsewise.features import Schema
 
 __all__ = ["Menu", "build_menu", "move_prices"]
 

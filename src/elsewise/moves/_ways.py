@@ -7,16 +7,18 @@ alone, so that the search of a row can be run again on any row, in any batch.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from elsewise._arrays import to_numpy
-from elsewise.features import Embedding
-from elsewise.moves._menu import Menu, move_prices
 from elsewise.moves._offers import legal_rows
 from elsewise.moves._steps import on_grid
-from elsewise.request import Population, Problem
+
+if TYPE_CHECKING:
+    from elsewise.features import Embedding
+    from elsewise.moves._menu import Menu
+    from elsewise.request import Population, Problem
 
 __all__ = [
     "Goal",
@@ -85,21 +87,6 @@ class Ground(NamedTuple):
     population: Population
     """The rows, as NumPy arrays."""
     prices: tuple[np.ndarray, np.ndarray]
-
-    @classmethod
-    def of(cls, problem: Problem, menu: Menu, goal: Goal, codes: np.ndarray) -> Ground:
-        """Look at rows (n, p) that may all move."""
-        population = Population(
-            codes=codes,
-            embedded=codes[:, :0],
-            outputs=codes[:, :0],
-            legal=problem.schema.legal(codes),
-            wanted=None,
-            pinned=np.zeros(len(codes), dtype=bool),
-            complete=not bool(np.isnan(codes).any()),
-        )
-        embedding = problem.schema.embedding()
-        return cls(problem, menu, goal, embedding, population, move_prices(problem.schema))
 
     @property
     def codes(self) -> np.ndarray:

@@ -11,7 +11,13 @@ import numpy as np
 from elsewise._arrays import to_numpy
 from elsewise.analysis import changes as changes_of
 from elsewise.analysis import column_named
-from elsewise.certificate import interval_text, probability_text, reached_sentence, readout_name
+from elsewise.certificate import (
+    interval_text,
+    probability_text,
+    reached_sentence,
+    readout_name,
+    stayed_lines,
+)
 from elsewise.features import changed_cells
 from elsewise.request import Kind
 from elsewise.text import amount, format_distinct, one_line, percent, signed
@@ -36,6 +42,7 @@ __all__ = [
     "moved_rows",
     "number",
     "probability_text",
+    "reached_words",
     "readout_name",
     "side_words",
 ]
@@ -80,6 +87,9 @@ def answer(explanation: Explanation, output: str = "model output") -> Answer:
     after = float(explanation.outputs[:, 0].mean())
     now, then = (level(explanation, value) for value in (before, after))
     count, moved = len(explanation.outputs), moved_rows(explanation)
+    status = explanation.status
+    if moved == 0 and status.sentence:
+        return Answer(f"{_capital(str(status.verdict))}: {status.sentence}.", ())
     if moved == 0:
         stays = f"Nothing changes: the mean {output} stays at {now} ({explanation.status})."
         return Answer(stays, ())
@@ -100,6 +110,17 @@ def answer(explanation: Explanation, output: str = "model output") -> Answer:
         f"Not reached within the bounds: {rows}, and the mean {output} goes from {now} to {then}.",
         changes,
     )
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def reached_words(certificate: Certificate) -> str:
+    """Return what was asked and reached as a sentence; the other lines are about distances."""
+    assert certificate.reached is not None  # or the template does not ask
+    stayed = "".join(f" {line}." for line in stayed_lines(certificate.reached))
+    return f"{_capital(reached_sentence(certificate.reached))}.{stayed}"
 
 
 def headline(explanation: Explanation, output: str = "model output") -> str:
@@ -199,11 +220,11 @@ def meaning(certificate: Certificate) -> str:
     level_ = percent(certificate.confidence, exact=True)
     if certificate.kind is Kind.IN_SAMPLE:
         return (
-            f"Both upper limits together hold with {level_} confidence. They describe the {rows} "
+            f"Each limit holds with {level_} confidence by itself. They describe the {rows} "
             "the change was fitted to, not rows it never saw."
         )
     return (
-        f"Both upper limits together hold with {level_} confidence, for the population that the "
+        f"Each limit holds with {level_} confidence by itself, for the population that the "
         f"{rows} were drawn from: the fit never saw the rows they were computed on."
     )
 
@@ -231,4 +252,4 @@ def interval_words(certificate: Certificate) -> str:
         return "The rows are the whole population, so that these numbers are exact."
     level_ = percent(certificate.confidence, exact=True)
     each = f"Each interval holds with {level_} confidence by itself"
-    return f"{each}, on the same {certificate.rows:,} rows, beside the joint statement."
+    return f"{each}, on the same {certificate.rows:,} rows."

@@ -34,6 +34,13 @@ class Verdict(StrEnum):
     NOTHING_TO_DO = "nothing to do"
 
     @property
+    def mark(self) -> str:
+        """How it is shown: "good", "bad" or "unsure"."""
+        if self in (Verdict.CERTIFIED, Verdict.DESCRIBED, Verdict.NOTHING_TO_DO):
+            return "good"
+        return "unsure" if self is Verdict.REACHED else "bad"
+
+    @property
     def remedy(self) -> str:
         """What to do about it; nothing where all is well.
 

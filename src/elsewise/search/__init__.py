@@ -9,10 +9,10 @@ answered row by row instead: `fit_question`.
 
 from __future__ import annotations
 
+from elsewise.search._fit_question import Fitted, fit_question, nothing_to_do
 from elsewise.search._loop import Iteration, State, init, run, step
 from elsewise.search._outcome import Outcome, Solution
 from elsewise.search._pareto import knee, knee_reason, monotone_front, pareto_front
-from elsewise.search._questions import Fitted, fit_question, nothing_to_do
 from elsewise.search._row_by_row import RowAnswer, answer_row_by_row
 from elsewise.search._runs import clock, finish
 from elsewise.search._shorter_map import find_shorter_map

@@ -12,7 +12,7 @@ from elsewise._arrays import Array, asarray_like, take_rows, to_numpy
 from elsewise.certificate import Certificate, certify, cutoffs
 from elsewise.moves import QuestionMap, Rows, Ways, find_ways, merged_ways, take_ways
 from elsewise.request import Kind, Problem, Verdict, halve, populate
-from elsewise.search._questions import Fitted, fit_question, nothing_to_do
+from elsewise.search._fit_question import Fitted, fit_question, nothing_to_do
 from elsewise.settings import Settings
 from elsewise.targets import Question
 

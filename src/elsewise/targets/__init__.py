@@ -31,7 +31,7 @@ from elsewise.targets._distribution import (
     from_scipy,
     from_table,
 )
-from elsewise.targets._questions import Question, check_levels, question_of
+from elsewise.targets._question import Question, check_levels, question_of
 from elsewise.targets._rowwise import Constant, Derived, Sample
 from elsewise.targets._shares import DIRECTIONS, ResolvedShare, Share
 from elsewise.targets._wanted import Wanted

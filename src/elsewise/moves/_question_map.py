@@ -15,7 +15,7 @@ import numpy as np
 
 from elsewise._arrays import Array, to_numpy
 from elsewise._resources import current
-from elsewise.moves._menu import Menu, build_menu
+from elsewise.moves._menu import Menu, build_menu, move_prices
 from elsewise.moves._step import Motion, Step
 from elsewise.moves._steps import row_noise
 from elsewise.moves._ways import (
@@ -30,7 +30,7 @@ from elsewise.moves._ways import (
     refine,
     settle,
 )
-from elsewise.request import Problem, broken_rows
+from elsewise.request import Population, Problem, broken_rows
 from elsewise.targets import Question
 
 __all__ = ["QuestionMap", "Ways", "find_ways", "merged_ways", "prepare", "take_ways"]
@@ -207,7 +207,7 @@ def _inside_by(
         return wanted.slopes(outputs, gradient, probability) / unit
 
     goal = Goal(margins, slopes, inside=inside)
-    ground = Ground.of(problem, recorded.menu, goal, codes)
+    ground = _ground(problem, recorded.menu, goal, codes)
     pool = Pool.start(ground, _here(ground))
     explore(ground, pool, -1)
     near = np.flatnonzero(pool.costs[:, -1] <= recorded.screen)
@@ -221,6 +221,21 @@ def _inside_by(
         chosen[rows] = put_back(ground.take(rows), pool.take(rows), chosen[rows])
     costs = ground.cell_costs(chosen).sum(axis=-1)
     return chosen, np.where(found, np.round(costs, 9), np.inf)
+
+
+def _ground(problem: Problem, menu: Menu, goal: Goal, codes: np.ndarray) -> Ground:
+    """Rows (n, p) that may all move, and what their search may look at."""
+    population = Population(
+        codes=codes,
+        embedded=codes[:, :0],
+        outputs=codes[:, :0],
+        legal=problem.schema.legal(codes),
+        wanted=None,
+        pinned=np.zeros(len(codes), dtype=bool),
+        complete=not bool(np.isnan(codes).any()),
+    )
+    schema = problem.schema
+    return Ground(problem, menu, goal, schema.embedding(), population, move_prices(schema))
 
 
 def _search_around(ground: Ground, pool: Pool, slot: int) -> None:
@@ -257,7 +272,7 @@ def _trades(problem: Problem, recorded: QuestionMap, ways: Ways, blocks: list[np
     codes = np.repeat(ways.codes[:, None, :], count, axis=1)
     for block in blocks:
         goal = Goal(margins, slopes, rates * unit, price)
-        ground = Ground.of(problem, recorded.menu, goal, ways.codes[block])
+        ground = _ground(problem, recorded.menu, goal, ways.codes[block])
         here = _here(ground)
         pool = Pool.start(ground, here)
         explore(ground, pool, 0)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from elsewise.errors import InvalidInput, from_mapping
 from elsewise.targets._rowwise import Constant, Derived
-from elsewise.targets._shares import ResolvedShare
 from elsewise.targets._wanted import Wanted
 
 if TYPE_CHECKING:
     from elsewise.targets import Target
+    from elsewise.targets._shares import ResolvedShare
 
 __all__ = ["Question", "check_levels", "question_of"]
 
@@ -71,15 +71,16 @@ def question_of(target: Target, columns: int) -> Question | None:
     >>> question_of(at_most(0.5), 1).wanted.upper
     (0.5,)
     """
-    if isinstance(target, ResolvedShare):
-        share, wanted = target.share, target.share.wanted(columns)
+    if isinstance(target, Derived) and target.kind == "share":
+        resolved = cast("ResolvedShare", target)
+        share, wanted = resolved.share, resolved.share.wanted(columns)
         if share.direction == "every":
             return Question(kind="every", wanted=wanted, subject=share.passing)
         return Question(
             kind="share",
-            wanted=wanted.opposite() if target.falling else wanted,
-            share=1.0 - share.value if target.falling else share.value,
-            falling=target.falling,
+            wanted=wanted.opposite() if resolved.falling else wanted,
+            share=1.0 - share.value if resolved.falling else share.value,
+            falling=resolved.falling,
             subject=share.passing,
             one_way=share.direction != "to",
         )
