@@ -142,7 +142,7 @@ def explain_request(
     watch = _Watch(progress, clock(settings.seconds, stop, since=began))
     with using(settings.resources):
         if question is not None:
-            answer = _row_by_row(problem, encoder, settings, kind, question)
+            answer = _row_by_row(problem, encoder, settings, kind, question, watch)
         elif kind is Kind.HELD_OUT:
             answer = _held_out(problem, encoder, settings, watch)
         else:
@@ -158,7 +158,10 @@ def explain_request(
         factual_outputs=to_numpy(problem.factual_outputs),
         map=answer.map,
         certificate=answer.certificate,
-        status=replace(answer.status, notices=(*notices, *answer.certificate.notices)),
+        status=replace(
+            answer.status,
+            notices=(*notices, *answer.status.notices, *answer.certificate.notices),
+        ),
         iterations=tuple(answer.records),
         settings=settings,
     )
@@ -216,17 +219,27 @@ class _Answer(NamedTuple):
 
 
 def _row_by_row(
-    problem: Problem, encoder: Encoder, settings: Settings, kind: Kind, question: Question
+    problem: Problem,
+    encoder: Encoder,
+    settings: Settings,
+    kind: Kind,
+    question: Question,
+    watch: _Watch,
 ) -> _Answer:
     """Answer a question in the target's own unit: each row by the cheapest way it has."""
     found = answer_row_by_row(
-        problem, question, settings, kind, lambda codes: _returned(problem, encoder, codes)
+        problem,
+        question,
+        settings,
+        kind,
+        lambda codes: _returned(problem, encoder, codes),
+        watch.stop,
     )
     return _Answer(
         rows=found.rows,
         map=found.map,
         certificate=found.certificate,
-        status=_question_status(found.certificate),
+        status=replace(_question_status(found.certificate), notices=found.notices),
         records=[],
     )
 

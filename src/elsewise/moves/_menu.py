@@ -17,6 +17,8 @@ __all__ = ["Menu", "build_menu", "move_prices"]
 
 SINGLES = 480
 """About this many single changes are tried for every row."""
+MOST_ATTRIBUTES = 96
+"""Attributes that are tried; the others of a wide table only move with a whole donor."""
 FEWEST_VALUES, MOST_VALUES = 4, 24
 """Values tried for one number."""
 MOST_LEVELS = 48
@@ -72,9 +74,20 @@ class Menu:
             raise ValueError("menu: tables do not fit the columns")
 
 
-def build_menu(schema: Schema, background: np.ndarray, donors: np.ndarray) -> Menu:
-    """List the single changes that are worth trying, from the background rows (m, p)."""
+def build_menu(
+    schema: Schema, background: np.ndarray, donors: np.ndarray, relevance: np.ndarray
+) -> Menu:
+    """List the single changes that are worth trying, from the background rows (m, p).
+
+    Parameters
+    ----------
+    relevance
+        ndarray (p,): of a wide table only the attributes with the largest ones are tried.
+    """
     moving = units(schema, background)
+    if len(moving) > MOST_ATTRIBUTES:
+        found = [max(relevance[list(unit.columns)]) for unit in moving]
+        moving = tuple(moving[k] for k in np.sort(np.argsort(found)[-MOST_ATTRIBUTES:]))
     attribute = np.full(background.shape[1], -1)
     owner: list[int] = []
     cells: list[tuple[int, int, float, bool]] = []

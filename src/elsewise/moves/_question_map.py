@@ -8,6 +8,7 @@ records the exchange rate between movement and output. All of it replays on any 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -109,6 +110,8 @@ class Ways(NamedTuple):
     """bool (n,): rows that break a rule or range themselves, and so stay."""
     attempted: bool = False
     """Whether any row had something to try: a free attribute or a donor."""
+    stopped: bool = False
+    """Whether time was up before all rows were searched."""
     front: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
     """For a mean: costs (n, B), outputs gained (n, B) and codes (n, B, p) of the ways kept."""
 
@@ -126,12 +129,29 @@ def prepare(
     else:
         spread = float(np.std(outputs)) or 1.0
         rates = tuple((2.0**RATE_POWERS / spread).tolist())
-    menu = build_menu(problem.schema, np.concatenate([background, factual]), donors)
+    seen = np.concatenate([background, factual])
+    menu = build_menu(problem.schema, seen, donors, _relevance(background, outputs))
     return QuestionMap(question=question, menu=menu, slack=slack, cells=cells, rates=rates)
 
 
-def find_ways(problem: Problem, recorded: QuestionMap, codes: Array) -> Ways:
-    """Search each of the rows (n, p), a bounded number at a time.
+def _relevance(background: np.ndarray, outputs: np.ndarray) -> np.ndarray:
+    """How much of each output goes with each column, (p,): the largest squared correlation."""
+    known = ~np.isnan(background)
+    means = np.nan_to_num(background).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
+    centered = np.where(known, background - means, 0.0)
+    wanted = outputs - outputs.mean(axis=0)
+    joint = (centered.T @ wanted) ** 2
+    scale = (centered**2).sum(axis=0)[:, None] * (wanted**2).sum(axis=0)
+    return np.asarray(np.max(joint / np.where(scale > 0.0, scale, np.inf), axis=1))
+
+
+def find_ways(
+    problem: Problem,
+    recorded: QuestionMap,
+    codes: Array,
+    stop: Callable[[], bool] = lambda: False,
+) -> Ways:
+    """Search each of the rows (n, p), a bounded number at a time, until ``stop()``.
 
     Rows whose first way costs more than the map's ``screen`` keep that way.
     """
@@ -152,8 +172,10 @@ def find_ways(problem: Problem, recorded: QuestionMap, codes: Array) -> Ways:
     size = max(1, min(_budget() // (count * plain.shape[1]), 512))
     blocks = [moving[k : k + size] for k in range(0, moving.size, size)]
     if question.wanted is None:
-        return _trades(problem, recorded, ways, blocks)
+        return _trades(problem, recorded, ways, blocks, stop)
     for block in blocks:
+        if stop():
+            return ways._replace(stopped=True)
         ways.codes[block], costs[block] = _into(problem, recorded, plain[block])
     return ways
 
@@ -255,7 +277,13 @@ def _here(ground: Ground) -> np.ndarray:
     return ground.ask(ground.codes[:, None, :], np.ones((len(ground.codes), 1), dtype=bool))[:, 0]
 
 
-def _trades(problem: Problem, recorded: QuestionMap, ways: Ways, blocks: list[np.ndarray]) -> Ways:
+def _trades(
+    problem: Problem,
+    recorded: QuestionMap,
+    ways: Ways,
+    blocks: list[np.ndarray],
+    stop: Callable[[], bool],
+) -> Ways:
     """The best trades of movement for output of each row, at each of the recorded rates."""
     n, rates = len(ways.codes), np.array(recorded.rates)
     sign = -1.0 if recorded.question.falling else 1.0
@@ -271,6 +299,9 @@ def _trades(problem: Problem, recorded: QuestionMap, ways: Ways, blocks: list[np
     costs, gains = np.zeros((n, count)), np.zeros((n, count))
     codes = np.repeat(ways.codes[:, None, :], count, axis=1)
     for block in blocks:
+        if stop():
+            ways = ways._replace(stopped=True)
+            break
         goal = Goal(margins, slopes, rates * unit, price)
         ground = _ground(problem, recorded.menu, goal, ways.codes[block])
         here = _here(ground)
@@ -324,6 +355,7 @@ def merged_ways(first: Ways, second: Ways, places: np.ndarray) -> Ways:
         inside=both(first.inside, second.inside),
         frozen=both(first.frozen, second.frozen),
         attempted=first.attempted or second.attempted,
+        stopped=first.stopped or second.stopped,
         front=front,
     )
 

@@ -431,7 +431,9 @@ def _offer_donors(ground: Ground, pool: Pool) -> None:
     donors, n = ground.menu.donors, len(ground.codes)
     if not len(donors):
         return
-    legal = ground.legal(np.broadcast_to(donors, (n, *donors.shape)))
+    donated = ground.legal(np.broadcast_to(donors, (n, *donors.shape)))
+    # Of a wide table, first only the attributes on the menu.
+    legal = np.where(ground.menu.attribute >= 0, donated, ground.codes[:, None, :])
     costs = ground.cell_costs(legal).sum(axis=-1)
     order = np.argsort(on_grid(costs), axis=1, kind="stable")
     near = np.take_along_axis(legal, order[:, :NEAREST, None], axis=1)
@@ -440,12 +442,14 @@ def _offer_donors(ground: Ground, pool: Pool) -> None:
     inside = margins >= ground.goal.inside
     donor = near[np.arange(n), np.argmax(inside, axis=1)]
     stuck = ~np.isfinite(pool.scores[:, -1])
-    if (rows := np.flatnonzero(stuck)).size:
-        part, some = ground.take(rows), pool.take(rows)
-        margins = part.ask(legal[rows], np.ones((rows.size, len(donors)), dtype=bool))
-        some.offer(part, legal[rows], margins)
-        pool.put(rows, some)
-        donor[rows] = some.codes[:, -1]
+    for codes in (legal, donated) if (ground.menu.attribute < 0).any() else (legal,):
+        rows = np.flatnonzero(~np.isfinite(pool.scores[:, -1]))
+        if rows.size:
+            part, some = ground.take(rows), pool.take(rows)
+            margins = part.ask(codes[rows], np.ones((rows.size, len(donors)), dtype=bool))
+            some.offer(part, codes[rows], margins)
+            pool.put(rows, some)
+            donor[rows] = some.codes[:, -1]
     rows = np.flatnonzero(inside.any(axis=1) | (stuck & np.isfinite(pool.scores[:, -1])))
     if rows.size:
         part, some = ground.take(rows), pool.take(rows)

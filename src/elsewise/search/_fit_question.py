@@ -48,7 +48,11 @@ class Fitted(NamedTuple):
 
 
 def fit_question(
-    problem: Problem, question: Question, settings: Settings, unseen: int | None
+    problem: Problem,
+    question: Question,
+    settings: Settings,
+    unseen: int | None,
+    stop: Callable[[], bool] = lambda: False,
 ) -> Fitted:
     """Answer a question about the rows of a problem.
 
@@ -56,15 +60,17 @@ def fit_question(
     ----------
     unseen
         Number of rows on which the answer will be certified; None where these rows are all.
+    stop
+        Whether time is up; rows that were not searched by then stay.
     """
     recorded = _prepared(problem, question, settings)
     if question.kind == "mean":
-        return _fit_mean(problem, recorded, unseen)
+        return _fit_mean(problem, recorded, unseen, stop)
     size, share = problem.factual.shape[0], question.share
     if question.kind == "share":
         share = _aimed_share(share, size, unseen, problem.bounds.confidence)
-        recorded = _screened(problem, recorded, share)
-    ways = find_ways(problem, recorded, problem.factual)
+        recorded = _screened(problem, recorded, share, stop)
+    ways = find_ways(problem, recorded, problem.factual, stop)
     inside = int(ways.inside.sum())
     order = np.lexsort((ways.hashes, ways.costs))
     order = order[np.isfinite(ways.costs[order])]
@@ -80,9 +86,11 @@ def fit_question(
     return Fitted(priced, ways, question.said(share), limited)
 
 
-def _screened(problem: Problem, recorded: QuestionMap, share: float) -> QuestionMap:
+def _screened(
+    problem: Problem, recorded: QuestionMap, share: float, stop: Callable[[], bool]
+) -> QuestionMap:
     """Return the map that searches on only for rows near enough to be among those that move."""
-    first = find_ways(problem, replace(recorded, screen=NEVER), problem.factual)
+    first = find_ways(problem, replace(recorded, screen=NEVER), problem.factual, stop)
     needed = math.ceil(share * len(first.costs)) - int(first.inside.sum())
     costs = np.sort(first.costs[np.isfinite(first.costs)])
     wide = math.ceil(SCREENED * max(needed, 0)) + FEWEST_SCREENED
@@ -172,7 +180,9 @@ def _most(holds: Callable[[int], bool], count: int) -> int:
     return good
 
 
-def _fit_mean(problem: Problem, recorded: QuestionMap, unseen: int | None) -> Fitted:
+def _fit_mean(
+    problem: Problem, recorded: QuestionMap, unseen: int | None, stop: Callable[[], bool]
+) -> Fitted:
     """Find the exchange rate at which the mean is what was asked for."""
     question, level = recorded.question, problem.bounds.confidence
     sign = -1.0 if question.falling else 1.0
@@ -180,10 +190,10 @@ def _fit_mean(problem: Problem, recorded: QuestionMap, unseen: int | None) -> Fi
     amount = sign * (question.mean - (0.0 if question.relative else float(before.mean())))
     if amount <= 0.0:
         return Fitted(replace(recorded, rate=0.0), None, question.mean)
-    ways = find_ways(problem, recorded, problem.factual)
+    ways = find_ways(problem, recorded, problem.factual, stop)
     first = _rate(ways, amount, problem.unit)
     recorded = replace(recorded, polished=first)
-    ways = find_ways(problem, recorded, problem.factual)
+    ways = find_ways(problem, recorded, problem.factual, stop)
     if unseen is not None:
         gains = _gains(ways, _rate(ways, amount, problem.unit))
         spread = float(np.var(gains if question.relative else before + sign * gains))

@@ -19,12 +19,18 @@ from elsewise.targets import Question
 __all__ = ["RowAnswer", "answer_row_by_row"]
 
 
+PROBED = 64
+"""Rows that the model is asked about to learn which columns it reads."""
+
+
 class RowAnswer(NamedTuple):
     """The rows after their moves, the map that moves any row, and what may be claimed."""
 
     rows: Rows
     map: QuestionMap
     certificate: Certificate
+    notices: tuple[str, ...]
+    """Columns that the model does not read, and so stay."""
 
 
 def answer_row_by_row(
@@ -33,6 +39,7 @@ def answer_row_by_row(
     settings: Settings,
     kind: Kind,
     returned: Callable[[Array], Rows],
+    stop: Callable[[], bool] = lambda: False,
 ) -> RowAnswer:
     """Answer a question in the target's own unit: each row by the cheapest way it has.
 
@@ -40,6 +47,8 @@ def answer_row_by_row(
     ----------
     returned
         Codes (n, p) to the rows that the user gets, with the model's outputs on them.
+    stop
+        Whether time is up; rows that were not searched by then stay.
     """
     fitted, tested, unseen = problem, problem, None
     if kind is Kind.HELD_OUT:
@@ -48,11 +57,11 @@ def answer_row_by_row(
     found = (
         Fitted(still, None, question.asked)
         if still is not None
-        else fit_question(fitted, question, settings, None if unseen is None else len(unseen))
+        else fit_question(fitted, question, settings, None if unseen is None else len(unseen), stop)
     )
     ways = found.ways
     if ways is not None and unseen is not None:
-        ways = _all_ways(problem, found, ways, unseen)
+        ways = _all_ways(problem, found, ways, unseen, stop)
     codes, moves = problem.factual, np.zeros(problem.factual.shape[0], dtype=bool)
     if ways is not None:
         moved, moves = take_ways(found.recorded, ways)
@@ -76,14 +85,40 @@ def answer_row_by_row(
     if certificate.reached.ok:
         certificate = replace(certificate, reached=replace(certificate.reached, stayed=()))
     certificate = replace(certificate, ended=_ended(certificate, ways, still is not None))
-    return RowAnswer(rows, found.recorded, certificate)
+    unread = unread_columns(problem) if ways is not None else []
+    notice = f"the model does not read {', '.join(unread)}: the values stay" if unread else ""
+    return RowAnswer(rows, found.recorded, certificate, (notice,) if unread else ())
 
 
-def _all_ways(problem: Problem, found: Fitted, ways: Ways, unseen: np.ndarray) -> Ways:
+def unread_columns(problem: Problem) -> list[str]:
+    """Return the names of free columns whose values make no difference to the model.
+
+    Each is given the values of other background rows, in rows of their own.
+    """
+    rows = to_numpy(problem.background)[:PROBED].astype(np.float64)
+    free = [j for j, feature in enumerate(problem.schema.features) if feature.free]
+    if not free or len(free) > PROBED or len(rows) < 2:
+        return []
+    mixed = np.repeat(rows[None, ...], len(free), axis=0)
+    shifts = [len(rows) // 2, 1, len(rows) // 3]
+    same = np.ones(len(free), dtype=bool)
+    before = to_numpy(problem.precise.values(problem.precise.place(rows)))
+    for shift in shifts:
+        for k, j in enumerate(free):
+            mixed[k, :, j] = np.roll(rows[:, j], shift)
+        codes = problem.precise.place(mixed.reshape(-1, rows.shape[1]))
+        after = to_numpy(problem.precise.values(codes)).reshape(len(free), *before.shape)
+        same &= (np.abs(after - before) <= 1e-12 * np.abs(before).max(initial=1e-300)).all((1, 2))
+    return [str(problem.schema.features[j].name) for k, j in enumerate(free) if same[k]]
+
+
+def _all_ways(
+    problem: Problem, found: Fitted, ways: Ways, unseen: np.ndarray, stop: Callable[[], bool]
+) -> Ways:
     """The ways of all rows: those of the fit are known where the two halves are all there is."""
     if len(ways.costs) + len(unseen) < problem.factual.shape[0]:
-        return find_ways(problem, found.recorded, problem.factual)
-    others = find_ways(problem, found.recorded, take_rows(problem.factual, unseen))
+        return find_ways(problem, found.recorded, problem.factual, stop)
+    others = find_ways(problem, found.recorded, take_rows(problem.factual, unseen), stop)
     return merged_ways(ways, others, unseen)
 
 
@@ -94,9 +129,10 @@ def _stayed(
     stays = ~moves & ~ways.inside
     if question.wanted is None or (question.kind == "share" and not found.limited):
         stays = stays & ~np.isfinite(ways.costs)
+    missing = "time was up" if ways.stopped else "no legal way found"
     reasons = {
         "they break a rule or range themselves": stays & ways.frozen,
-        "no legal way found": stays & ~ways.frozen & ~np.isfinite(ways.costs),
+        missing: stays & ~ways.frozen & ~np.isfinite(ways.costs),
         f"too dear for the bounds ({found.limited})": stays & np.isfinite(ways.costs),
     }
     counts = tuple((reason, int(rows.sum())) for reason, rows in reasons.items())
@@ -109,6 +145,8 @@ def _ended(certificate: Certificate, ways: Ways | None, still: bool) -> Verdict 
         return Verdict.NOTHING_TO_DO
     reached = certificate.reached
     assert ways is not None
+    if ways.stopped:
+        return Verdict.NOT_FOUND
     assert reached is not None  # a question was answered
     if reached.moved == 0 and not reached.ok and not reached.binding:
         return Verdict.NOT_POSSIBLE if not ways.attempted else Verdict.NOT_REACHED
