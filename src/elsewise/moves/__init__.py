@@ -27,6 +27,7 @@ from elsewise.moves._in_turn import steps_in_turn, worth_taking_in_turn
 from elsewise.moves._menu import Menu
 from elsewise.moves._offers import MoveContext, Offers, legal_rows, side_by_side, stepped_rows
 from elsewise.moves._question_map import (
+    SPARSE,
     QuestionMap,
     Ways,
     find_ways,
@@ -48,6 +49,7 @@ from elsewise.moves._steps import (
 
 __all__ = [
     "SMOOTH_OFFERS",
+    "SPARSE",
     "Aim",
     "Choice",
     "EditScores",

@@ -34,17 +34,20 @@ from elsewise.moves._ways import (
 from elsewise.request import Population, Problem, broken_rows
 from elsewise.targets import Question
 
-__all__ = ["QuestionMap", "Ways", "find_ways", "merged_ways", "prepare", "take_ways"]
+__all__ = ["SPARSE", "QuestionMap", "Ways", "find_ways", "merged_ways", "prepare", "take_ways"]
 
 RATE_POWERS = np.arange(-4.0, 8.5, 0.5)
 """Powers of two, in units of the outputs' standard deviation, of the rates of exchange tried."""
 LARGEST = 1 << 23
 """Cells of all candidates of a block of rows."""
-MOST_DONORS = 256
 FARTHER_INSIDE = (1e-7, 1e-4, 1e-2)
 """Margins, in logits or in units of the outputs, that rows are to be inside by."""
 FAR_SLOTS = (-1, 2)
 """Places of the pool that are searched around: the cheapest way, the cheapest short one."""
+FEW_SLOTS = (1, 2, -1)
+"""The same where the fewest changes are wanted, whatever they cost."""
+SPARSE = 1e6
+"""Slack of the fewest changes."""
 CELL_PRICE = 0.1
 """Price of a changed attribute where outputs are traded, over the slack: moves by less than its
 root, 0.07 standard deviations by default, do not pay."""
@@ -125,7 +128,7 @@ def prepare(
     factual = to_numpy(problem.factual).astype(np.float64)
     donors, rates = background[:0], ()
     if question.wanted is not None:
-        donors = background[question.wanted.contains(outputs)][:MOST_DONORS]
+        donors = background[question.wanted.contains(outputs)]
     else:
         spread = float(np.std(outputs)) or 1.0
         rates = tuple((2.0**RATE_POWERS / spread).tolist())
@@ -233,7 +236,8 @@ def _inside_by(
     pool = Pool.start(ground, _here(ground))
     explore(ground, pool, -1)
     near = np.flatnonzero(pool.costs[:, -1] <= recorded.screen)
-    for slot in FAR_SLOTS if near.size else ():
+    slots = FEW_SLOTS if recorded.slack >= SPARSE else FAR_SLOTS
+    for slot in slots if near.size else ():
         part, some = ground.take(near), pool.take(near)
         _search_around(part, some, slot)
         pool.put(near, some)

@@ -37,8 +37,10 @@ LEVELS = 40
 """Parts that the gain a row needs is counted in where combinations are made."""
 SHARES = (24, 28, 32, 34, 36, 38, 39, 40, 41, 42, 44, 46, 48, 52, 58, 64)
 """Parts of the need that combinations are made for: single gains do not quite add up."""
-NEAREST = 4
-"""Donors asked about at first; all of them where none of these is inside."""
+NEAREST, FIRST_DONORS = 4, 256
+"""Donors asked about at first, and out of how many; all of them where none of these is inside."""
+DONATED = 1 << 22
+"""Cells of all donors that are asked about for some rows at a time."""
 SLOPE_STEPS = 5
 SOME_RATES = 3
 """Every third rate has its own step along the slope."""
@@ -428,26 +430,26 @@ def _rounded_outward(ground: Ground, target: np.ndarray, slope: np.ndarray) -> n
 
 def _offer_donors(ground: Ground, pool: Pool) -> None:
     """Background rows that are inside: the nearest ones, all of them for rows without a way."""
-    donors, n = ground.menu.donors, len(ground.codes)
-    if not len(donors):
+    if not len(ground.menu.donors):
         return
-    donated = ground.legal(np.broadcast_to(donors, (n, *donors.shape)))
-    # Of a wide table, first only the attributes on the menu.
-    legal = np.where(ground.menu.attribute >= 0, donated, ground.codes[:, None, :])
+    legal = _legal_donors(ground, FIRST_DONORS)
     costs = ground.cell_costs(legal).sum(axis=-1)
     order = np.argsort(on_grid(costs), axis=1, kind="stable")
     near = np.take_along_axis(legal, order[:, :NEAREST, None], axis=1)
     margins = ground.ask(near, np.ones(near.shape[:2], dtype=bool))
     pool.offer(ground, near, margins)
     inside = margins >= ground.goal.inside
-    donor = near[np.arange(n), np.argmax(inside, axis=1)]
+    donor = near[np.arange(len(near)), np.argmax(inside, axis=1)]
     stuck = ~np.isfinite(pool.scores[:, -1])
-    for codes in (legal, donated) if (ground.menu.attribute < 0).any() else (legal,):
-        rows = np.flatnonzero(~np.isfinite(pool.scores[:, -1]))
-        if rows.size:
+    # Of a wide table, first only the attributes on the menu, then whole donors.
+    for whole in (False, True) if (ground.menu.attribute < 0).any() else (False,):
+        waiting = np.flatnonzero(~np.isfinite(pool.scores[:, -1]))
+        size = max(1, DONATED // ground.menu.donors.size)
+        for start in range(0, waiting.size, size):
+            rows = waiting[start : start + size]
             part, some = ground.take(rows), pool.take(rows)
-            margins = part.ask(codes[rows], np.ones((rows.size, len(donors)), dtype=bool))
-            some.offer(part, codes[rows], margins)
+            codes = _legal_donors(part, None, whole=whole)
+            some.offer(part, codes, part.ask(codes, np.ones(codes.shape[:2], dtype=bool)))
             pool.put(rows, some)
             donor[rows] = some.codes[:, -1]
     rows = np.flatnonzero(inside.any(axis=1) | (stuck & np.isfinite(pool.scores[:, -1])))
@@ -455,6 +457,15 @@ def _offer_donors(ground: Ground, pool: Pool) -> None:
         part, some = ground.take(rows), pool.take(rows)
         _offer_path(part, some, donor[rows])
         pool.put(rows, some)
+
+
+def _legal_donors(ground: Ground, most: int | None, *, whole: bool = False) -> np.ndarray:
+    """Donors (n, D, p) as near as each row may come to them."""
+    donors = ground.menu.donors[:most]
+    legal = ground.legal(np.broadcast_to(donors, (len(ground.codes), *donors.shape)))
+    if whole:
+        return legal
+    return np.where(ground.menu.attribute >= 0, legal, ground.codes[:, None, :])
 
 
 def _offer_path(ground: Ground, pool: Pool, goal: np.ndarray) -> None:

@@ -12,7 +12,7 @@ from scipy.special import ndtri
 
 from elsewise._arrays import asarray_like, to_numpy
 from elsewise.certificate import certify_inputs
-from elsewise.moves import QuestionMap, Rows, Ways, find_ways, prepare, take_ways
+from elsewise.moves import SPARSE, QuestionMap, Rows, Ways, find_ways, prepare, take_ways
 from elsewise.request import Problem, populate
 from elsewise.settings import Settings
 from elsewise.targets import Question
@@ -28,8 +28,6 @@ TIGHTER = 1.2
 """The fit keeps to bounds divided by this: unseen rows are a little farther than seen ones."""
 SCREENED, FEWEST_SCREENED = 1.3, 10
 """So many times the rows that have to move, and this many more, are searched thoroughly."""
-SPARSE = 1e6
-"""Slack of the fewest changes, whatever they cost."""
 ROUNDING = 1e-9
 NEVER = -1.0
 """A price that no way costs: nothing moves."""
@@ -69,7 +67,8 @@ def fit_question(
     size, share = problem.factual.shape[0], question.share
     if question.kind == "share":
         share = _aimed_share(share, size, unseen, problem.bounds.confidence)
-        recorded = _screened(problem, recorded, share, stop)
+        if not settings.sparse:  # few changes may be dear where many are cheap
+            recorded = _screened(problem, recorded, share, stop)
     ways = find_ways(problem, recorded, problem.factual, stop)
     inside = int(ways.inside.sum())
     order = np.lexsort((ways.hashes, ways.costs))
