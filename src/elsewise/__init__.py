@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from elsewise.cli._versions import show_versions
     from elsewise.explanation import Explanation, Status
     from elsewise.features import Schema
+    from elsewise.policy import Policy
     from elsewise.request import Bounds, Problem, Request, Verdict
     from elsewise.saving import load
     from elsewise.search import iterate
@@ -52,6 +53,7 @@ __all__ = [
     "Failure",
     "Frontier",
     "IntervalNarrowing",
+    "Policy",
     "Problem",
     "Request",
     "Schema",
@@ -89,6 +91,7 @@ _HOME = {
     "Failure": "batch",
     "Frontier": "analysis",
     "IntervalNarrowing": "settings",
+    "Policy": "policy",
     "Problem": "request",
     "Schema": "features",
     "SetShrinking": "settings",

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
 
     from elsewise.analysis import Effects, Frontier, Groups, Stability
+    from elsewise.policy import Policy
 
 __all__ = ["Explanation", "Status"]
 
@@ -150,13 +151,6 @@ class Explanation:
         What happens to a row depends on that row alone, never on the rows it comes with. Columns
         in which rows lie outside what the fit saw are named in ``frame.attrs["notices"]``.
         """
-        if not isinstance(rows, pd.DataFrame):
-            raise InvalidInput(
-                "rows",
-                expected="a pandas DataFrame with the explained columns",
-                received=type(rows).__name__,
-                fix="pass pandas.DataFrame(rows, columns=explanation.factual.columns)",
-            )
         recorded = isinstance(self.map, QuestionMap) or self.map.steps or self.map.motion.noise
         if not recorded and not np.array_equal(
             to_numpy(self.rows.codes), to_numpy(self.problem.factual), equal_nan=True
@@ -167,10 +161,27 @@ class Explanation:
                 received="one made by a method that answers for its own rows only",
                 fix="use elsewise.explain, whose map works on new rows",
             )
-        encoder = self.encoder.extend(rows)
-        plain = encoder.encode(rows)
+        problem, encoder, plain = self.located(rows)
         if not len(plain):
             return encoder.decode(plain, index=rows.index)
+        with using(self.settings.resources):
+            moved = apply_map(problem, self.map, problem.outputs.place(plain))
+        frame = encoder.decode(moved.codes, index=rows.index)
+        if notices := outside_notices(encoder.schema, plain):
+            frame.attrs["notices"] = notices
+        return frame
+
+    def located(self, rows: pd.DataFrame) -> tuple[Problem, Encoder, np.ndarray]:
+        """Return the problem and the encoder for new rows, and their codes (n, p)."""
+        if not isinstance(rows, pd.DataFrame):
+            raise InvalidInput(
+                "rows",
+                expected="a pandas DataFrame with the explained columns",
+                received=type(rows).__name__,
+                fix="pass pandas.DataFrame(rows, columns=explanation.factual.columns)",
+            )
+        encoder = self.encoder.extend(rows)
+        plain = encoder.encode(rows)
         # Tried out on the rows of the fit, so that the model is read the same way for any batch.
         probe = to_numpy(self.problem.factual[:PROBED, ...])
         outputs = bind(self.model, encoder, probe=probe)
@@ -181,13 +192,7 @@ class Explanation:
             # A loaded run has no rules to ask and keeps what refuses in their place.
             obeys=encoder.obeys if encoder.schema.rules else self.problem.obeys,
         )
-        codes = outputs.place(plain)
-        with using(self.settings.resources):
-            moved = apply_map(problem, self.map, codes)
-        frame = encoder.decode(moved.codes, index=rows.index)
-        if notices := outside_notices(encoder.schema, plain):
-            frame.attrs["notices"] = notices
-        return frame
+        return problem, encoder, plain
 
     def changes(self) -> pd.DataFrame:
         """What changed, feature by feature; see `elsewise.analysis.changes`."""
@@ -206,6 +211,12 @@ class Explanation:
         from elsewise import analysis
 
         return analysis.groups(self, k)
+
+    def policy(self, k: int = 4, **options: Any) -> Policy:
+        """At most k actions that bring rows to where they are wanted; see `elsewise.policy`."""
+        from elsewise.policy import build_policy
+
+        return build_policy(self, k, **options)
 
     def surprises(self, expected: Mapping[Hashable, float]) -> pd.DataFrame:
         """Groups that moved against an expected sign; see `elsewise.analysis.surprises`."""

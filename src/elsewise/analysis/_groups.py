@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from elsewise._arrays import to_numpy
 from elsewise.analysis._columns import Column, columns_of, embedded
 from elsewise.analysis._tree import Leaf, smallest_leaf, sub_populations
 from elsewise.errors import InvalidInput
@@ -50,6 +51,10 @@ class Groups:
     groups: tuple[Group, ...]
     labels: np.ndarray
     """int (n,): the group of each row, a place in `groups`."""
+    effect: float | None = None
+    """Share of the mean change of the model's first output, over the rows that move, that their
+    named moves bring about when applied literally; None where no output changes or the explanation
+    was loaded without its model."""
 
     @property
     def explained(self) -> float:
@@ -75,6 +80,7 @@ class Groups:
         lines = [
             f"{len(self)} group{plural} of {self.labels.size:,} rows, explaining "
             f"{percent(self.explained)} of the shift, {percent(self.named)} by what is named"
+            + ("" if self.effect is None else f", and {percent(self.effect)} of the effect")
         ]
         for place, group in enumerate(self, start=1):
             what = ", ".join(group.changes) or "nothing changes"
@@ -137,15 +143,64 @@ def groups(explanation: Explanation, k: int = 4) -> Groups:
     labels = np.empty(len(moves), dtype=np.int64)
     for place, (leaf, _) in enumerate(found):
         labels[leaf.rows] = place
-    return Groups(groups=tuple(group for _, group in found), labels=labels)
+    told = [(leaf, _told(leaf, free, moves)) for leaf, _ in found]
+    return Groups(
+        groups=tuple(group for _, group in found),
+        labels=labels,
+        effect=_effect(explanation, free, told),
+    )
+
+
+def _effect(
+    explanation: Explanation, columns: Sequence[Column], told: Sequence[tuple[Leaf, list[int]]]
+) -> float | None:
+    """Apply the named moves of each group to its rows that move, and compare mean outputs."""
+    if explanation.model is None or not columns:
+        return None
+    problem = explanation.problem
+    codes = to_numpy(problem.factual).astype(np.float64)
+    moved = np.any([column.moved for column in columns], axis=0)
+    full = float((explanation.outputs - explanation.factual_outputs)[moved, 0].sum())
+    if full == 0.0:
+        return None
+    literal = codes.copy()
+    for leaf, places in told:
+        for column in (columns[j].take(leaf.rows) for j in places):
+            here = list(column.places)
+            if column.numeric:
+                literal[leaf.rows, here[0]] += np.nanmean(column.after - column.before)
+                continue
+            start, end, _ = _largest_flow(column)
+            rows = leaf.rows[column.before == start]
+            # A one-hot group has a column per level, a category one column for all.
+            new = end if len(here) == 1 else np.eye(len(here))[int(end)]
+            literal[np.ix_(rows, here)] = new
+    literal = problem.schema.legal(codes, broken=~moved).legalize(literal)
+    outputs = to_numpy(problem.outputs.values(problem.outputs.place(literal)))
+    return float((outputs - explanation.factual_outputs)[moved, 0].sum() / full)
+
+
+def _told(leaf: Leaf, columns: Sequence[Column], moves: np.ndarray) -> list[int]:
+    """Return the places of the columns that are named of a group, largest move first."""
+    mean = moves[leaf.rows].mean(axis=0)
+    squares = np.array([np.sum(mean[column.dimensions] ** 2) for column in columns])
+    order = np.argsort(-squares, kind="stable")[:NAMED]
+    return [int(j) for j in order if squares[j] > LEAST_NAMED * squares.sum()]
+
+
+def _largest_flow(column: Column) -> tuple[float, float, int]:
+    """Return the commonest change of a category: from, to, and how many rows."""
+    pairs = np.stack([column.before, column.after], axis=1)[column.moved]
+    found, counts = np.unique(pairs, axis=0, return_counts=True)
+    largest = int(counts.argmax())
+    return float(found[largest, 0]), float(found[largest, 1]), int(counts[largest])
 
 
 def _group(leaf: Leaf, columns: Sequence[Column], moves: np.ndarray) -> Group:
     total = float(np.sum(moves * moves)) or 1.0
     mean = moves[leaf.rows].mean(axis=0)
     squares = np.array([np.sum(mean[column.dimensions] ** 2) for column in columns])
-    order = np.argsort(-squares, kind="stable")[:NAMED]
-    told = [j for j in order if squares[j] > LEAST_NAMED * squares.sum()]
+    told = _told(leaf, columns, moves)
     size = leaf.rows.size
     return Group(
         who=leaf.who,
@@ -162,8 +217,6 @@ def _change(column: Column) -> str:
     name = one_line(column.name)
     if column.numeric:
         return f"{name} {signed(float(np.nanmean(column.after - column.before)))}"
-    pairs = np.stack([column.before, column.after], axis=1)[column.moved]
-    found, counts = np.unique(pairs, axis=0, return_counts=True)
-    largest = int(counts.argmax())
-    start, end = (one_line(column.level(code)) for code in found[largest])
-    return f"{name} {start} to {end} ({percent(counts[largest] / column.before.size)})"
+    *codes, count = _largest_flow(column)
+    start, end = (one_line(column.level(code)) for code in codes)
+    return f"{name} {start} to {end} ({percent(count / column.before.size)})"

@@ -13,7 +13,7 @@ from elsewise.analysis._columns import MISSING, Column
 from elsewise.features import Kind
 from elsewise.text import one_line
 
-__all__ = ["EVERYONE", "Leaf", "smallest_leaf", "sub_populations"]
+__all__ = ["EVERYONE", "MOST_LEVELS", "Leaf", "cut_between", "smallest_leaf", "sub_populations"]
 
 EVERYONE = "all rows"
 LEAST_ROWS = 5
@@ -173,20 +173,22 @@ def _number_words(values: _Values, kept: np.ndarray) -> str:
     whole = values.column.kind == Kind.INTEGER
     if first == last and whole:
         return f"{name} is {known[first]:,.0f}"
-    lower = "" if first == 0 else _cut(known[first - 1], known[first], whole)
-    upper = "" if last == known.size - 1 else _cut(known[last], known[last + 1], whole)
+    lower = "" if first == 0 else cut_between(known[first - 1], known[first], whole)
+    upper = "" if last == known.size - 1 else cut_between(known[last], known[last + 1], whole)
     if lower and upper:
         return f"{lower} < {name} <= {upper}"
     return f"{name} <= {upper}" if upper else f"{name} > {lower}"
 
 
-def _cut(below: float, above: float, whole: bool) -> str:
+def cut_between(below: float, above: float, whole: bool) -> str:
     """Return the shortest number c with below <= c < above, so that "<= c" parts the two.
 
     Examples
     --------
-    >>> _cut(31.0, 32.0, True), _cut(0.1234, 0.1432, False), _cut(1480.0, 1523.0, True)
-    ('31', '0.13', '1,500')
+    >>> cut_between(31.0, 32.0, True), cut_between(0.1234, 0.1432, False)
+    ('31', '0.13')
+    >>> cut_between(1480.0, 1523.0, True)
+    '1,500'
     """
     middle = below + (above - below) / 2
     middle = floor(middle) if whole else middle

@@ -1,4 +1,4 @@
-"""The command ``elsewise``: explain, difference, report, compare, apply, schema, demo.
+"""The command ``elsewise``: explain, policy, difference, report, compare, apply, schema, demo.
 
 Exit codes: 0 the result is what was asked for, 3 it is not (not feasible, out of time), 2 something
 given cannot be used, 130 interrupted (the best so far is saved). With ``--json`` one JSON object is
@@ -40,6 +40,7 @@ from elsewise.cli._inputs import (
     read_table,
 )
 from elsewise.errors import ElsewiseError, InvalidInput, SavedRunError
+from elsewise.policy import Policy
 from elsewise.report import answer, change_table
 from elsewise.saving import OWN, load
 from elsewise.settings import Settings
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
 __all__ = ["app", "main"]
 
 CERTIFIED, BAD_INPUT, NOT_FEASIBLE, INTERRUPTED = 0, 2, 3, 130
-COMMAND = "command.json"
+COMMAND, POLICY = "command.json", "policy.json"
 
 
 class Interrupted(ElsewiseError):
@@ -254,9 +255,46 @@ def report(
         out or run / "report.html",
         output=name or about["output"],
         command=about["command"],
+        policy=Policy.load(run) if (run / POLICY).is_file() else None,
         rows=rows,
     )
     _say(f"Report: {place}", quiet)
+
+
+@app.command()
+def policy(
+    run: Run,
+    k: Annotated[int, Option("--k", help="Most actions.", min=1)] = 4,
+    model: Annotated[
+        str | None, Option(help="As in explain; without it the run's saved policy is printed.")
+    ] = None,
+    output: Annotated[str | None, Option(help="The class that was explained.")] = None,
+    cells: Annotated[int, Option(help="Most changes an action makes.", min=1)] = 2,
+    rule: Annotated[bool, Option("--rule", help="Say by a rule whom each action is for.")] = False,
+    budget: Annotated[float | None, Option(help="Spend at most this on all rows.")] = None,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Say what a run comes to in a few actions, and keep it in the run."""
+    place = run / POLICY
+    if model is not None:
+        explanation = load(run, model=_loaded(model, output, quiet))
+        found = explanation.policy(
+            k, cells=cells, budget=budget, assign="rule" if rule else "choose"
+        )
+        found.save(run, run=False)
+    elif place.is_file():
+        found = Policy.load(run)
+    else:
+        raise SavedRunError(f"{run}: expected a saved policy, received none. Fix: pass --model.")
+    if as_json:
+        said = {"exit_code": CERTIFIED if found.ok else NOT_FEASIBLE, "file": str(place)}
+        lines = [line._asdict() for line in found.lines]
+        told = {"verdict": found.verdict.value, "lines": lines, "summary": found.summary}
+        typer.echo(json.dumps(said | told, allow_nan=False))
+    else:
+        _say(str(found), quiet)
+    raise typer.Exit(CERTIFIED if found.ok else NOT_FEASIBLE)
 
 
 @app.command()

@@ -54,6 +54,8 @@ class Feature:
     """Standard deviation (ddof = 1) of the background's non-missing cells; 1 for categories."""
     weight: float = 1.0
     """Factor on this column's part of every distance."""
+    cost: float | None = None
+    """Price of one unit, or of a change of a category, for policies; distances do not see it."""
     levels: tuple[Any, ...] = ()
     """Values of a category; a code is an index into them."""
     ordered: bool = False

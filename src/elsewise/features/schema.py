@@ -184,6 +184,32 @@ class Schema:
             )
         return self._changed([name], lambda feature: replace(feature, weight=float(value)))
 
+    def cost(self, name: Hashable, per_unit: float) -> Schema:
+        """Return the schema in which a policy pays for moving a column.
+
+        Moves are measured in standard deviations all the same; see `Explanation.policy`.
+
+        Parameters
+        ----------
+        name
+            A column.
+        per_unit
+            Price of moving a number by 1, or of a change of a category, in any currency; >= 0.
+
+        Examples
+        --------
+        >>> Schema.infer(pd.DataFrame({"age": [31, 45]})).cost("age", per_unit=5)["age"].cost
+        5.0
+        """
+        if not (isinstance(per_unit, Real) and isfinite(per_unit) and per_unit >= 0):
+            raise InvalidInput(
+                "per_unit",
+                expected="a finite price >= 0",
+                received=repr(per_unit),
+                fix="0 is free of charge; freeze a column that must not change",
+            )
+        return self._changed([name], lambda feature: replace(feature, cost=float(per_unit)))
+
     def continuous(self, *names: Hashable) -> Schema:
         """Return the schema in which whole numbers may take fractional values.
 

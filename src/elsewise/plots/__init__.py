@@ -2,8 +2,8 @@
 
 Pictures of an explanation take ``(explanation, ax=None)`` and return the Axes; those of several
 panels (`features`, `scatter`, `panel`) return an array of Axes. Pictures of plain tables
-(`diversity`, `frontier`, `comparison`, `calibration`) take a DataFrame in place of the explanation,
-`waterfall` a `Difference`.
+(`diversity`, `frontier`, `comparison`, `calibration`, `policy`) take a DataFrame in place of the
+explanation, `waterfall` a `Difference`.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 from elsewise.plots._change_plots import changes, flows
 from elsewise.plots._joint import correlations, mu, nu, scatter
 from elsewise.plots._panel import panel
+from elsewise.plots._policy_plot import policy
 from elsewise.plots._quantile_plots import feature, features, outputs, projected
 from elsewise.plots._search import convergence
 from elsewise.plots._svg import to_svg
@@ -32,6 +33,7 @@ __all__ = [
     "nu",
     "outputs",
     "panel",
+    "policy",
     "projected",
     "scatter",
     "to_svg",

@@ -18,7 +18,7 @@ from elsewise.analysis import changes as changes_of
 from elsewise.errors import InvalidInput
 from elsewise.report import _words
 from elsewise.report._difference_page import render_difference
-from elsewise.report._extras import extra_sections
+from elsewise.report._extras import extra_sections, policy_sections
 from elsewise.report._numbers import drift, summary
 from elsewise.report._page import sections
 from elsewise.report._parts import Section, Table, figure
@@ -29,6 +29,7 @@ from elsewise.text import amount, percent, write_text
 if TYPE_CHECKING:
     from elsewise.analysis import Effects, Frontier, Stability
     from elsewise.explanation import Explanation
+    from elsewise.policy import Policy
 
 __all__ = [
     "answer",
@@ -57,6 +58,7 @@ def render(
     frontier: Frontier | None = None,
     stability: Stability | None = None,
     effects: Effects | None = None,
+    policy: Policy | None = None,
     rows: int = 0,
 ) -> str:
     """Return the report of an explanation as one HTML page.
@@ -73,11 +75,14 @@ def render(
         How to get the same result again; by default the call of `elsewise.explain`.
     frontier, stability, effects
         What `Explanation.frontier`, `stability` and `effects` returned: each gets a section.
+    policy
+        What `Explanation.policy` returned: its section comes first.
     rows
         Show so many single rows, before and after; none by default.
     """
     extras = extra_sections(frontier, stability, effects)
-    parts = sections(explanation, output, command, extras, rows)
+    first = policy_sections(explanation, policy, output)
+    parts = sections(explanation, output, command, extras, rows, first)
     certificate = explanation.certificate
     return (
         environment()

@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING
 from elsewise import plots
 from elsewise.analysis import MEANING
 from elsewise.report._parts import Section, Table, cell_text, figure, frame_table
+from elsewise.report._words import level
 from elsewise.text import percent
 
 if TYPE_CHECKING:
     from elsewise.analysis import Effects, Frontier, Stability
+    from elsewise.explanation import Explanation
+    from elsewise.policy import Policy
 
-__all__ = ["extra_sections"]
+__all__ = ["extra_sections", "policy_sections"]
 
 
 def extra_sections(
@@ -24,6 +27,31 @@ def extra_sections(
         *([] if frontier is None else [_frontier(frontier)]),
         *([] if stability is None else [_stability(stability)]),
         *([] if effects is None else [_effects(effects)]),
+    ]
+
+
+def policy_sections(explanation: Explanation, policy: Policy | None, output: str) -> list[Section]:
+    """Return the section of a policy, which comes first; none without actions."""
+    if policy is None or not policy.lines:
+        return []
+    before, after = (level(explanation, value) for value in policy.means)
+    full = level(explanation, float(explanation.outputs[:, 0].mean()))
+    size = len(policy.lines)
+    rows = tuple(
+        (one.what, one.who, f"{one.rows:,}", cell_text(float(one.cost))) for one in policy.lines
+    )
+    columns = ("action", "for", "rows", "cost of each")
+    return [
+        Section(
+            anchor="policy",
+            title="In a few actions",
+            text=(
+                f"{size} sentence{'' if size == 1 else 's'}: if applied literally, the mean "
+                f"{output} goes from {before} to {after}; by the full map to {full}.",
+                *policy.summary,
+            ),
+            tables=(Table(caption="Who does what", columns=columns, rows=rows),),
+        )
     ]
 
 

@@ -46,9 +46,11 @@ def sections(
     command: str | None,
     extras: Sequence[Section],
     rows: int,
+    first: Sequence[Section] = (),
 ) -> list[Section]:
     """Return the parts of a report below its headline and certificate, in order."""
     made: list[Section | None] = [
+        *first,
         _outputs(explanation, output),
         _features(explanation),
         _groups(explanation),

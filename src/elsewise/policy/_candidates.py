@@ -1,0 +1,228 @@
+"""Candidate actions: single edits, joined edits that should help, the explanation's own, donors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from elsewise._arrays import to_numpy
+from elsewise.policy._actions import MANTISSAS, Actions, Movable, joined, pairs, single_edits
+from elsewise.policy._cost_table import Question, Standing
+from elsewise.policy._select import Caps, choose_actions, far_price
+
+__all__ = ["Table", "propose", "refine"]
+
+JOINED = 1500
+"""Most joined edits tried per number of cells."""
+SCREENED = 96
+"""Rows on which joined edits are foreseen, before the model is asked."""
+BASES = 200
+"""Actions that a further edit is joined to."""
+OWN = 264
+"""Most moves of the explanation and ways to donors that become candidates."""
+DONORS = 64
+"""Background rows inside the wanted set that rows are moved towards."""
+KEPT = 1200
+"""Candidates kept for the choice."""
+ROUNDS = 4
+"""Rounds of refinement of the chosen actions."""
+NEAR = 7
+"""Amounts tried around a chosen one."""
+
+
+class Table(NamedTuple):
+    """Candidates with what they cost the rows of the fit."""
+
+    actions: Actions
+    costs: np.ndarray
+    """ndarray (m, C): infinite where a row cannot take the action."""
+    short: np.ndarray
+    """ndarray (m, C): how far outside the row then is."""
+
+    @classmethod
+    def of(cls, question: Question, rows: Standing, actions: Actions) -> Table:
+        """Fill the table by asking the model."""
+        return cls(actions, *question.table(rows, actions))
+
+    @property
+    def arriving(self) -> np.ndarray:
+        """Costs (m, C), infinite where the row does not arrive."""
+        return np.where(self.short == 0, self.costs, np.inf)
+
+    def take(self, index: np.ndarray) -> Table:
+        """Return some of the candidates."""
+        return Table(self.actions.take(index), self.costs[:, index], self.short[:, index])
+
+    def joined(self, other: Table) -> Table:
+        """Return the candidates of both."""
+        tables = (np.concatenate(both, axis=1) for both in zip(self[1:], other[1:], strict=True))
+        return Table(joined([self.actions, other.actions]), *tables)
+
+    def best(self, count: int) -> Table:
+        """Return the candidates that are worth most by themselves, ``count`` at most."""
+        arriving = self.arriving
+        worth = np.maximum(far_price(arriving) - arriving, 0.0).sum(axis=0)
+        order = np.argsort(-worth, kind="stable")[:count]
+        return self.take(np.sort(order[worth[order] > 0]))
+
+
+def propose(
+    question: Question,
+    rows: Standing,
+    known: Sequence[Movable],
+    ends: np.ndarray,
+    cells: int,
+    rng: np.random.Generator,
+) -> Table:
+    """Return candidates for the rows of the fit that need something.
+
+    Parameters
+    ----------
+    question, rows
+        What is asked, and the rows.
+    known
+        What may move.
+    ends
+        ndarray (m, p): the rows after the explanation's own move.
+    cells
+        Most attributes that an action changes.
+    rng
+        Chooses donors and screened rows.
+    """
+    edits = single_edits(known, rows.codes.shape[1])
+    if not len(rows.codes) or not len(edits.add):
+        return Table.of(question, rows, edits.take(slice(0)))
+    singles = Table.of(question, rows, edits)
+    # An edit that brings no row nearer helps in no company that additive foresight could find.
+    helpful = np.flatnonzero((singles.short < rows.short[:, None]).any(axis=0))
+    singles = base = found = singles.take(helpful)
+    for _ in range(1, cells):
+        base = Table.of(question, rows, _foreseen(base, singles, rows, known, rng))
+        found = found.joined(base)
+    background = to_numpy(question.problem.background).astype(np.float64)
+    tried = background[rng.permutation(len(background))[: 4 * DONORS]]
+    inside = tried[question.standing(tried).short == 0][:DONORS]
+    starts = rows.codes[rng.integers(len(rows.codes), size=len(inside))]
+    before, after = np.concatenate([rows.codes, starts]), np.concatenate([ends, inside])
+    return found.joined(Table.of(question, rows, _moves(known, before, after, cells))).best(KEPT)
+
+
+def _foreseen(
+    base: Table,
+    singles: Table,
+    rows: Standing,
+    known: Sequence[Movable],
+    rng: np.random.Generator,
+) -> Actions:
+    """Join a further edit to actions where, if their gains add up, that is worth most."""
+    seen = rng.permutation(len(rows.codes))[:SCREENED]
+    short = rows.short[seen, None]
+    nearer, more = (1.0 - table.short[seen] / short for table in (base, singles))
+    order = np.argsort(-nearer.sum(axis=0), kind="stable")[:BASES]
+    used = [_used(table.actions, known) for table in (base.take(order), singles)]
+    apart = ~(used[0][:, None] & used[1][None]).any(axis=2)
+    far = 2.0 * float(base.costs[np.isfinite(base.costs)].max(initial=1e-9))
+    worth = np.full(apart.shape, -np.inf)
+    for place, column in enumerate(order):
+        arrives = nearer[:, column, None] + more >= 1.0
+        price = base.costs[seen][:, column, None] + singles.costs[seen]
+        paid = np.where(arrives & np.isfinite(price), np.maximum(far - price, 0.0), 0.0)
+        # What does not arrive still counts a little, because gains need not add up.
+        worth[place] = paid.sum(axis=0) + 1e-3 * np.minimum(
+            nearer[:, column, None] + more, 1.0
+        ).sum(axis=0)
+    worth[~apart] = -np.inf
+    best = np.argsort(-worth, axis=None, kind="stable")[:JOINED]
+    first, second = np.unravel_index(best[np.isfinite(worth.flat[best])], worth.shape)
+    return pairs(base.actions.take(order[first]), singles.actions.take(second)).distinct()
+
+
+def _used(actions: Actions, known: Sequence[Movable]) -> np.ndarray:
+    """Return, bool (C, U), the attributes that each action changes."""
+    touched = (actions.add != 0) | ~np.isnan(actions.put)
+    return np.stack([touched[:, a.columns].any(axis=1) for a in known], axis=1)
+
+
+def _moves(known: Sequence[Movable], before: np.ndarray, after: np.ndarray, cells: int) -> Actions:
+    """Return what takes rows nearest to where they went: their largest cells, rounded."""
+    size = np.zeros((len(before), len(known)))
+    for k, a in enumerate(known):
+        changed = np.nan_to_num(np.abs(after - before)[:, a.columns])
+        size[:, k] = changed[:, 0] / a.scale if a.choices is None else changed.any(axis=1)
+    rank = np.argsort(np.argsort(-size, axis=1, kind="stable"), axis=1)
+    chosen = (size > 0) & (rank < cells)
+    add, put = np.zeros(before.shape), np.full(before.shape, np.nan)
+    for k, a in enumerate(known):
+        mine = np.ix_(chosen[:, k], a.columns)
+        if a.choices is None:
+            add[mine] = a.rounded((after - before)[mine])
+        else:
+            put[mine] = after[mine]
+    table = np.concatenate([add, np.nan_to_num(put, nan=np.inf)], axis=1)
+    _, first, count = np.unique(table, axis=0, return_index=True, return_counts=True)
+    return Actions(add, put).take(first[np.argsort(-count, kind="stable")[:OWN]]).distinct()
+
+
+def refine(
+    question: Question,
+    rows: Standing,
+    known: Sequence[Movable],
+    table: Table,
+    k: int,
+    caps: Caps,
+    cells: int,
+) -> tuple[Table, np.ndarray]:
+    """Choose ``k`` candidates, then try other amounts, one edit less and one more.
+
+    Returns
+    -------
+    tuple of Table and ndarray of int
+        The candidates, with the new ones, and the places of those chosen.
+    """
+    chosen = choose_actions(table.arriving, k, caps)
+    extra = single_edits(known, rows.codes.shape[1], MANTISSAS)
+    for _ in range(ROUNDS):
+        near = joined([*_neighbours(table.actions.take(chosen), known, extra, cells)] or [extra])
+        grown = table.joined(Table.of(question, rows, near.distinct()))
+        # The exchanges may use every column: those at hand before and those just added.
+        better = choose_actions(grown.arriving, k, caps, start=chosen)
+        table = grown
+        if np.array_equal(better, chosen):
+            break
+        chosen = better
+    return table, chosen
+
+
+def _neighbours(
+    actions: Actions, known: Sequence[Movable], extra: Actions, cells: int
+) -> Iterator[Actions]:
+    """Yield actions that differ from the given ones in one edit."""
+    used = _used(actions, known)
+    for k, attribute in enumerate(known):
+        mine, column = actions.take(used[:, k]), attribute.columns[0]
+        if not len(mine.add):
+            continue
+        dropped = Actions(mine.add.copy(), mine.put.copy())
+        dropped.add[:, attribute.columns], dropped.put[:, attribute.columns] = 0.0, np.nan
+        yield dropped
+        # The same place in every action with another edit of this attribute: other amounts.
+        others = extra.take(_used(extra, [attribute])[:, 0])
+        first, second = np.nonzero(_closest(mine, others, column))
+        yield pairs(dropped.take(first), others.take(second))
+    room = used.sum(axis=1) < cells
+    if room.any():
+        first, second = np.nonzero(~(used[room][:, None] & _used(extra, known)[None]).any(axis=2))
+        yield pairs(actions.take(np.flatnonzero(room)[first]), extra.take(second))
+
+
+def _closest(mine: Actions, others: Actions, column: int) -> np.ndarray:
+    """Return, bool (c, S), the other edits of the same kind next to each action's own."""
+    add, put = mine.add[:, column, None], mine.put[:, column, None]
+    alike = (add != 0) & (np.sign(add) == np.sign(others.add[:, column]))
+    gap = np.where(alike, np.abs(add - others.add[:, column]), np.inf)
+    both = (add == 0) & ~np.isnan(others.put[:, column])
+    gap = np.where(both, np.abs(put - others.put[:, column]), gap)
+    nearest = np.sort(gap, axis=1)[:, :NEAR].max(axis=1, initial=0.0)
+    return np.asarray(np.isfinite(gap) & (gap <= nearest[:, None]))

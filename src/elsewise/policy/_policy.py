@@ -1,0 +1,340 @@
+"""A policy: a few actions with a rule who takes which, which is a map of rows like any other."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, replace
+from hashlib import sha256
+from math import inf
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from scipy.special import betaincinv
+
+from elsewise._arrays import to_numpy
+from elsewise._resources import using
+from elsewise.errors import InvalidInput, SavedRunError, from_mapping
+from elsewise.explanation import Explanation
+from elsewise.policy._actions import Actions
+from elsewise.policy._cost_table import Question, Standing
+from elsewise.policy._rule import Condition, holds
+from elsewise.request import Verdict
+from elsewise.saving import load
+from elsewise.targets import Wanted
+from elsewise.text import write_text
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from elsewise.certificate import Certificate
+    from elsewise.policy._build import Study
+
+__all__ = ["Count", "Line", "Policy", "lower_limit"]
+
+FILE = "policy.json"
+GOOD = ("certified", "reached, not certified", "described", "nothing to do")
+
+
+class Line(NamedTuple):
+    """One action: what, for whom, and what becomes of the explained rows."""
+
+    what: str
+    who: str
+    rows: int
+    """Explained rows that take it; each of them arrives."""
+    cost: float
+    """Mean cost of a row that takes it."""
+
+
+class Count(NamedTuple):
+    """How many rows a policy brings to where they are wanted."""
+
+    rows: int
+    inside: int
+    """Rows inside the wanted set before."""
+    needing: int
+    """Rows outside that may move; a row that breaks a rule or a range itself may not."""
+    arriving: int
+    cost: float
+    """Summed cost."""
+
+    @classmethod
+    def of(cls, rows: Standing, costs: np.ndarray) -> Count:
+        """Count rows that pay costs (n,), NaN where they stay."""
+        paid = costs[~np.isnan(costs)]
+        inside, needing = int((rows.short == 0).sum()), int(rows.needs.sum())
+        return cls(len(rows.codes), inside, needing, paid.size, float(paid.sum()))
+
+    @property
+    def reach(self) -> float:
+        """Share of the rows in need that arrive."""
+        return self.arriving / self.needing if self.needing else 1.0
+
+    @property
+    def share(self) -> float:
+        """Share of all rows that are inside afterwards."""
+        return (self.inside + self.arriving) / self.rows if self.rows else 1.0
+
+    @property
+    def mean_cost(self) -> float:
+        """Mean cost of a row that arrives."""
+        return self.cost / self.arriving if self.arriving else 0.0
+
+    def limits(self, level: float) -> tuple[float, float]:
+        """Return the exact lower limits of `reach` and of `share`."""
+        there = self.inside + self.arriving
+        return (
+            lower_limit(self.arriving, self.needing, level),
+            lower_limit(there, self.rows, level),
+        )
+
+
+def lower_limit(hits: int, size: int, level: float) -> float:
+    """Return the lower confidence limit of Clopper and Pearson (1934) of a binomial share.
+
+    Examples
+    --------
+    >>> round(lower_limit(100, 100, 0.95), 4)
+    0.9705
+    """
+    return float(betaincinv(hits, size - hits + 1, 1.0 - level)) if hits else 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Policy:
+    """At most k actions and who takes which; made by `Explanation.policy`."""
+
+    explanation: Explanation
+    question: Question
+    actions: Actions
+    rules: tuple[tuple[Condition, ...], ...] | None
+    """Whom each action is for; None: each row takes the cheapest action that brings it there."""
+    price: float
+    """Rows whose (cost, tie) is at most this are served; infinite where all are."""
+    tie: float
+    explained: Count
+    """Of all explained rows."""
+    asked: float
+    """Share of all rows asked to be inside."""
+    lines: tuple[Line, ...] = ()
+    means: tuple[float, float] = (0.0, 0.0)
+    """Mean first output of the explained rows, before and after."""
+    unseen: Count | None = None
+    """Of the rows that were held out; None without a certificate."""
+    verdict: Verdict = Verdict.NOT_POSSIBLE
+    reason: str = ""
+    study: Study | None = None
+    """What the curve and the certificate need; not saved."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether the share asked for is reached."""
+        return self.verdict in GOOD
+
+    @property
+    def level(self) -> float:
+        """Confidence of the limits."""
+        return self.explanation.problem.bounds.confidence
+
+    def take(self, rows: Standing) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return codes (n, p) after, the line (n,) each row follows, -1 for none, and its cost.
+
+        The cost is NaN where the row stays. Each row moves by its own values alone.
+        """
+        costs, short = self.question.table(rows, self.actions)
+        costs[short > 0] = inf
+        for j, rule in enumerate(self.rules or ()):
+            costs[~holds(rule, rows.codes), j] = inf
+        codes, line = rows.codes.copy(), np.full(len(rows.codes), -1)
+        best = costs.min(axis=1, initial=inf)
+        served = (best < self.price) | ((best == self.price) & (rows.ties <= self.tie))
+        served &= np.isfinite(best)
+        line[served] = costs[served].argmin(axis=1) if served.any() else -1
+        for j in np.unique(line[served]):
+            codes[line == j] = self.actions.take([j]).apply(codes[line == j], self.question.grid)[0]
+        return codes, line, np.where(served, best, np.nan)
+
+    def apply(self, rows: pd.DataFrame) -> pd.DataFrame:
+        """Return rows, seen or new, after the policy; what happens to a row depends on it alone.
+
+        Examples
+        --------
+        >>> import elsewise as ew
+        >>> rows = pd.DataFrame({"debt": np.arange(60) % 12, "age": [20, 50, 70] * 20})
+        >>> explanation = ew.explain(
+        ...     lambda frame: frame["debt"] / 12, rows, target=ew.targets.at_most(0.5),
+        ...     schema=ew.Schema.infer(rows).freeze("age"), certify="in-sample",
+        ... )
+        >>> policy = explanation.policy(k=1)
+        >>> policy.apply(pd.DataFrame({"debt": [3, 8], "age": [33, 34]}))["debt"].max() <= 6
+        np.True_
+        """
+        problem, encoder, codes = self.explanation.located(rows)
+        if len(codes):
+            question = replace(self.question, problem=problem, encoder=encoder)
+            with using(self.explanation.settings.resources):
+                codes = replace(self, question=question).take(question.standing(codes))[0]
+        return encoder.decode(codes, index=rows.index)
+
+    def table(self) -> pd.DataFrame:
+        """Return one row per action: what, for whom, how many explained rows, their mean cost."""
+        return pd.DataFrame(self.lines, columns=Line._fields)
+
+    def _studied(self) -> Study:
+        if self.study is None:
+            expected, fix = "a policy as it was made", "call explanation.policy(...) again"
+            received = "a loaded one, which has no table of candidates"
+            raise InvalidInput("policy", expected=expected, received=received, fix=fix)
+        return self.study
+
+    def curve(self, most: int = 12, by: str = "k") -> pd.DataFrame:
+        """Return reach and cost against the number of actions, or against the budget.
+
+        Parameters
+        ----------
+        most
+            Number of points: policies of 1 to ``most`` actions, or of ``most`` budgets.
+        by
+            "k", or "budget": what as many actions as these reach for less.
+
+        Returns
+        -------
+        DataFrame
+            ``k``, ``budget`` (of all explained rows; infinite without one), ``reach`` and
+            ``mean_cost`` of held-out rows (of explained ones where none are held out), ``limit``
+            (lower limit of reach; NaN without held-out rows) and ``reach_fit``.
+        """
+        from elsewise.policy._build import curve
+
+        return curve(self, self._studied(), most, by)
+
+    def plot(self, ax: Axes | None = None, by: str = "k") -> Axes:
+        """Draw reach and cost against the number of actions or the budget."""
+        from elsewise import plots
+
+        return plots.policy(self.curve(by=by), ax)
+
+    def certificate(self) -> Certificate:
+        """Return distances and moves of the policy, certified as the explanation's are."""
+        from elsewise.policy._build import certificate
+
+        return certificate(self, self._studied())
+
+    @property
+    def summary(self) -> tuple[str, ...]:
+        """What the policy reaches and costs, in sentences; the verdict first."""
+        count, unseen, size = self.explained, self.unseen, len(self.lines)
+        head = f"{size} action{'' if size == 1 else 's'}: {self.verdict}"
+        if self.reason:
+            return (f"{head} ({self.reason})",)
+        said = [f"{head}. {_arriving(count, 'explained')}"]
+        if unseen is not None:
+            limits = unseen.limits(self.level)
+            reach, share = (f"at least {_percent(x)} at {100 * self.level:.4g} %" for x in limits)
+            said[0] += f"; {_arriving(unseen, 'unseen')}, {reach}"
+            before, after = _percent(unseen.inside / unseen.rows), _percent(unseen.share)
+            said.append(
+                f"Of all unseen rows {before} are where they are wanted before and {after} after, "
+                f"{share}; asked: {_percent(self.asked)}."
+            )
+        if left := count.needing - count.arriving:
+            why = "no action helps them" if self.price == inf else "they are not served"
+            said.append(f"{left:,} rows stay although they are outside: {why}.")
+        if broken := count.rows - count.inside - count.needing:
+            said.append(f"{broken:,} rows stay because they break a rule or a range themselves.")
+        unit = "squared standard deviations, 1 for a change of category"
+        if self.question.cost is not None:
+            function = callable(self.question.cost)
+            unit = "units of the cost function" if function else "the currency of the prices"
+        mean = f"{count.mean_cost:.3g} a row that arrives"
+        return (*said, f"Cost: {count.cost:.4g} in all, {mean} ({unit}).")
+
+    def __str__(self) -> str:
+        head, *rest = self.summary
+        lines = [
+            f"{place}. {line.what}\n   for {line.who}: {line.rows:,} rows, {line.cost:.3g} each"
+            for place, line in enumerate(self.lines, start=1)
+        ]
+        return "\n".join([head, *lines, *rest])
+
+    __repr__ = __str__
+
+    def save(self, folder: str | Path, *, run: bool = True) -> Path:
+        """Write the explanation and the policy to a folder, without pickle; see `load`.
+
+        ``run=False`` adds the policy to a folder that holds its explanation already.
+        """
+        place = Path(folder) if not run else self.explanation.save(folder)
+        question = self.question
+        record: dict[str, Any] = {
+            name: getattr(self, name)
+            for name in ("rules", "price", "tie", "asked", "lines", "means", "explained", "unseen")
+        }
+        record |= {"verdict": self.verdict, "reason": self.reason, "most": question.most}
+        record |= {"add": self.actions.add.tolist(), "put": self.actions.put.tolist()}
+        record |= {"wanted": asdict(question.wanted), "grid": question.grid.tolist()}
+        record["cost"] = "function" if callable(question.cost) else question.cost
+        record["rows"] = _fingerprint(self.explanation)
+        write_text(json.dumps(record, indent=1), place / FILE)
+        return place
+
+    @classmethod
+    def load(cls, folder: str | Path, model: Any = None, cost: Any = None) -> Policy:
+        """Read a saved policy; ``model``, and ``cost`` if it was a function, are for `apply`."""
+        explanation, place = load(folder, model), Path(folder) / FILE
+        try:
+            record = json.loads(place.read_text(encoding="utf-8"))
+            if record["rows"] != _fingerprint(explanation):
+                raise ValueError("it is of another run")
+            given, unseen, rules = record["cost"], record["unseen"], record["rules"]
+            return cls(
+                explanation=explanation,
+                question=Question(
+                    problem=explanation.problem,
+                    encoder=explanation.encoder,
+                    wanted=from_mapping(Wanted, record["wanted"], "wanted"),
+                    cost=(cost or _no_cost) if given == "function" else given,
+                    most=record["most"],
+                    grid=np.array(record["grid"]),
+                ),
+                actions=Actions(
+                    *(_matrix(record[name], record["grid"]) for name in ("add", "put"))
+                ),
+                rules=rules and tuple(tuple(Condition(*one) for one in rule) for rule in rules),
+                lines=tuple(Line(*line) for line in record["lines"]),
+                explained=Count(*record["explained"]),
+                unseen=unseen and Count(*unseen),
+                **{n: record[n] for n in ("price", "tie", "asked", "reason", "means")},
+                verdict=Verdict(record["verdict"]),
+            )
+        except (OSError, KeyError, TypeError, ValueError) as error:
+            raise SavedRunError(
+                f"{place}: the saved policy cannot be read ({type(error).__name__}: {error}). "
+                "Fix: save it again."
+            ) from error
+
+
+def _fingerprint(explanation: Explanation) -> str:
+    codes = to_numpy(explanation.problem.factual)
+    return sha256(np.ascontiguousarray(codes).tobytes()).hexdigest()
+
+
+def _matrix(rows: list[list[float]], grid: list[float]) -> np.ndarray:
+    return np.array(rows, dtype=np.float64).reshape(-1, len(grid))
+
+
+def _no_cost(before: object, after: object) -> Any:
+    raise SavedRunError(
+        "cost: expected the policy's cost function, which is not saved. "
+        "Fix: pass it: Policy.load(folder, model=model, cost=function)."
+    )
+
+
+def _arriving(count: Count, which: str) -> str:
+    return f"{count.arriving:,} of {count.needing:,} {which} rows in need arrive"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
