@@ -35,8 +35,8 @@ def german(result: dict[str, Any]) -> list[str]:
         "",
         "A risk above 50 % is asked to be at most 50 %; housing, both accounts, amount and "
         "duration are free. Half of the rows are held out; means over 20 splits, seeds 0 to 19. "
-        "Costs are squared standard deviations, 1 for a change of category, over rows that arrive. Seconds "
-        "are processor time of `explanation.policy(k)`, the explanation not counted.",
+        "Costs are squared standard deviations, 1 for a change of category, over rows that "
+        "arrive. Seconds are processor time of `explanation.policy(k)`, the explanation not counted.",
         "",
     ]
     for name, found in result.items():
@@ -109,8 +109,8 @@ def rivals(result: list[dict[str, Any]]) -> list[str]:
         "",
         "German Credit, all refused applicants, in-sample as the two methods are; costs in bins "
         "(ten a number, a change of category 1), which the policies minimize here. AReS is asked "
-        "for k rules; GLOBE-CE's scalars are rounded to the best k. *Ours at their reach*: the mean cost "
-        "of the policy's cheapest rows, as many as the other method brings there. Held-out: the "
+        "for k rules; GLOBE-CE's scalars are rounded to the best k. *Ours at their reach*: the "
+        "mean cost of the policy's cheapest rows, as many as the other method brings there. Held-out: the "
         "reach of a policy chosen on one half, on the other.",
         "",
         *table(RIVALS, result),
@@ -136,8 +136,8 @@ def coverage(result: dict[str, Any]) -> list[str]:
         "",
         f"{result['repetitions']} repetitions of 300 rows, policies of two actions of one cell and "
         "a largest cost, so that many rows are not helped; each limit against 20,000 fresh rows. "
-        f"The limit at 95 % was at most the reach there in {percent(result['covered'])} (mean limit "
-        f"{percent(result['limit'])}, mean reach {percent(result['reach'])}).",
+        f"The limit at 95 % was at most the reach there in {percent(result['covered'])} (mean "
+        f"limit {percent(result['limit'])}, mean reach {percent(result['reach'])}).",
         "",
     ]
 
