@@ -65,7 +65,6 @@ def explained(name: str, seed: int, certify: str = "held-out") -> ew.Explanation
         target=ew.targets.at_most(0.5),
         schema=schema,
         background=every,
-        bounds=ew.Bounds(outputs=0.05),
         certify=certify,
         seed=seed,
         progress=False,
@@ -196,7 +195,6 @@ def boosted(name: str) -> dict[str, Any]:
         target=ew.targets.at_least(0.5),
         schema=schema,
         background=frame[:split],
-        bounds=ew.Bounds(outputs=0.02),
         certify="held-out",
         progress=False,
     )
@@ -221,7 +219,7 @@ def rivals() -> list[dict[str, Any]]:
     """AReS, and GLOBE-CE with its scalars on a grid of k, beside policies of as many actions."""
     from benchmarks.rivals.ares import AresSettings, ares
     from benchmarks.rivals.globe_ce import globe_ce
-    from benchmarks.rivals.measures import bin_units, bin_widths
+    from benchmarks.rivals.measures import bin_units
 
     from elsewise.metrics import illegal_rows
 
@@ -231,7 +229,8 @@ def rivals() -> list[dict[str, Any]]:
         encoder = schema.encoder(every)
         before = encoder.encode(rows)
         numbers = [f.numeric for f in schema.features]
-        widths = np.where(numbers, bin_widths(encoder.encode(every)), 0.0)
+        spread = np.ptp(np.nan_to_num(encoder.encode(every)), axis=0)
+        widths = np.where(numbers, spread / 10.0, 0.0)
 
         def bins(old: pd.DataFrame, new: pd.DataFrame, encoder=encoder, widths=widths) -> Any:
             return bin_units(encoder.encode(old), encoder.encode(new), widths).sum(axis=1)
@@ -340,7 +339,6 @@ def coverage() -> dict[str, Any]:
             target=ew.targets.at_least(0.5),
             schema=ew.Schema.infer(rows, fresh).range("b", 0, 11).range("a", -1.5, 1.5),
             background=fresh[:500],
-            bounds=ew.Bounds(outputs=0.2),
             certify="held-out",
             seed=seed,
             settings=ew.Settings(iterations=3, draws=99),

@@ -15,6 +15,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.stats import binomtest
 
 import elsewise as ew
+from elsewise.cli import main
 from elsewise.errors import InvalidInput, SavedRunError
 from elsewise.policy import Count
 from elsewise.policy._policy import lower_limit
@@ -69,7 +70,7 @@ def explained(
         target=target or ew.targets.at_most(0.5),
         schema=options.pop("schema", schema(rows)),
         certify=certify,
-        bounds=ew.Bounds(outputs=0.1),
+        bounds=options.pop("bounds", None),
         settings=ew.Settings(iterations=8, draws=99),
         progress=False,
         **options,
@@ -330,9 +331,9 @@ def test_the_curve_rises(policy: ew.Policy) -> None:
     policy.plot(by="budget").figure.clear()
 
 
-def test_the_report_opens_with_the_policy(
-    explanation: ew.Explanation, policy: ew.Policy, tmp_path: Path
-) -> None:
+def test_the_report_opens_with_the_policy(tmp_path: Path) -> None:
+    explanation = explained(bounds=ew.Bounds(outputs=0.1))
+    policy = explanation.policy(3)
     page = explanation.report(tmp_path / "r.html", policy=policy).read_text("utf-8")
     assert page.index("In a few actions") < page.index("What the model answers")
     assert "if applied literally" in page
@@ -424,3 +425,32 @@ def test_groups_say_how_much_of_the_effect_they_explain() -> None:
     assert found.effect is not None
     assert 0.5 < found.effect < 1.5
     assert "of the effect" in str(found)
+
+
+def test_the_command_makes_a_policy_and_prints_it_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "policy_model.py").write_text(
+        "def score(rows):\n    return rows['debt'] / 12\n", encoding="utf-8"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    rows = pd.DataFrame({"debt": np.arange(60) % 12, "age": [20, 50, 70] * 20})
+    rows.to_csv("rows.csv", index=False)
+
+    def run(*arguments: str) -> tuple[int, str]:
+        with pytest.raises(SystemExit) as end:
+            main(arguments)
+        return int(end.value.code), capsys.readouterr().out
+
+    asked = ["--model", "policy_model:score", "--target", "at_most:0.5", "--freeze", "age"]
+    asked += ["--bounds", "outputs=0.05"]
+    run("explain", "rows.csv", *asked, "--quiet")
+    assert run("policy", "run")[0] == 2
+    code, said = run("policy", "run", "--k", "1", "--model", "policy_model:score")
+    assert code == 0
+    assert "1. debt: 6" in said
+    assert run("policy", "run")[1] == said
+    assert '"what": "debt: 6"' in run("policy", "run", "--json")[1]
+    run("report", "run")
+    assert "In a few actions" in Path("run/report.html").read_text("utf-8")
