@@ -36,7 +36,7 @@ def german(result: dict[str, Any]) -> list[str]:
         "A risk above 50 % is asked to be at most 50 %; housing, both accounts, amount and "
         "duration are free. Half of the rows are held out; means over 20 splits, seeds 0 to 19. "
         "Costs are squared standard deviations, 1 for a change of category, over rows that "
-        "arrive. Seconds are processor time of `explanation.policy(k)`, the explanation not counted.",
+        "arrive. Seconds are processor time of `explanation.policy(k)`, without the explanation.",
         "",
     ]
     for name, found in result.items():
@@ -79,7 +79,7 @@ def boosted(name: str) -> Any:
             f"## {name}, LightGBM",
             "",
             f"{result['rows']} rows with a score under 0.5, asked to have at least 0.5; seed 0, "
-            f"half held out. The full map brings {percent(result['full'])} of the held-out rows "
+            f"half held out; at most {result['cells']} changes an action. The full map brings {percent(result['full'])} of the held-out rows "
             f"there, 12 actions {percent(best)}. Choosing 12 took {result['seconds']:.1f} s of "
             "processor time.",
             "",
@@ -110,8 +110,8 @@ def rivals(result: list[dict[str, Any]]) -> list[str]:
         "German Credit, all refused applicants, in-sample as the two methods are; costs in bins "
         "(ten a number, a change of category 1), which the policies minimize here. AReS is asked "
         "for k rules; GLOBE-CE's scalars are rounded to the best k. *Ours at their reach*: the "
-        "mean cost of the policy's cheapest rows, as many as the other method brings there. Held-out: the "
-        "reach of a policy chosen on one half, on the other.",
+        "mean cost of the policy's cheapest rows, as many as the other method brings there. "
+        "Held-out: the reach of a policy chosen on one half, on the other.",
         "",
         *table(RIVALS, result),
         "",

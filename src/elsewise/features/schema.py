@@ -201,7 +201,7 @@ class Schema:
         >>> Schema.infer(pd.DataFrame({"age": [31, 45]})).cost("age", per_unit=5)["age"].cost
         5.0
         """
-        if not (isinstance(per_unit, Real) and isfinite(per_unit) and per_unit >= 0):
+        if not (isinstance(per_unit, Real) and 0 <= per_unit <= LARGEST):
             raise InvalidInput(
                 "per_unit",
                 expected="a finite price >= 0",

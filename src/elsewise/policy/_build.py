@@ -101,7 +101,7 @@ def build_policy(
     ... )
     >>> policy = explanation.policy(k=1)
     >>> policy.lines[0].what, policy.explained.arriving
-    ('debt -5', 25)
+    ('debt: 6', 25)
     """
     _check_count("k", k)
     _check_count("cells", cells)
