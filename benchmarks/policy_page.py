@@ -79,8 +79,9 @@ def boosted(name: str) -> Any:
             f"## {name}, LightGBM",
             "",
             f"{result['rows']} rows with a score under 0.5, asked to have at least 0.5; seed 0, "
-            f"half held out; at most {result['cells']} changes an action. The full map brings {percent(result['full'])} of the held-out rows "
-            f"there, 12 actions {percent(best)}. Choosing 12 took {result['seconds']:.1f} s of "
+            f"half held out; at most {result['cells']} changes an action. The full map brings "
+            f"{percent(result['full'])} of the held-out rows there, 12 actions {percent(best)}. "
+            f"Choosing 12 took {result['seconds']:.1f} s of "
             "processor time.",
             "",
             *table(CURVE, result["curve"]),
