@@ -34,6 +34,7 @@ from elsewise.transport import Reference, direction_blocks, project, segments
 
 UNIT = (0.0, 1.0)
 BAND, COUPLING, DEFAULT = "equal-local-level band", "coupling + betting", "max(bootstrap, clt)"
+SHIFT, BETTER = "rank shift", "min(coupling + betting, rank shift)"
 DIRECTIONS = direction_blocks(5, np.random.default_rng(1), 20)
 CAP = move_cap(DIRECTIONS, 5 * 6.0**2)
 
@@ -78,9 +79,12 @@ def chosen(comparison: Comparison, **known: object):
     ("comparison", "known", "method"),
     [
         (paired(10), {"support": UNIT}, DEFAULT),
-        (paired(9), {"support": UNIT}, COUPLING),
-        (paired(9), {"cap": 1.0}, COUPLING),
-        (paired(0), {"support": UNIT}, COUPLING),
+        (paired(9), {"support": UNIT}, BETTER),
+        (paired(9), {"cap": 1.0}, BETTER),
+        (paired(0), {"support": UNIT}, BETTER),
+        (paired(9, n=60), {"support": UNIT}, COUPLING),
+        (paired(2, n=400), {}, SHIFT),
+        (paired(2, n=400, trim=0.0), {}, DEFAULT),
         (paired(9, trim=0.0), {"support": UNIT}, COUPLING),
         (paired(60, n=99, trim=0.0), {"support": UNIT}, COUPLING),
         (paired(60, n=100, trim=0.0), {"support": UNIT}, DEFAULT),
@@ -118,7 +122,8 @@ def test_several_directions_use_the_coupling():
     # A band would pay for every direction.
     comparison = moved_rows(0.02, 1.0)(np.random.default_rng(3), 150)
     assert 0 < count_movers(comparison) < 10
-    assert chosen(comparison, support=(-9.0, 9.0)).method == COUPLING
+    assert chosen(comparison, support=(-9.0, 9.0)).method == BETTER
+    assert chosen(comparison, support=(-9.0, 9.0), method="finite-sample").method == COUPLING
 
 
 def test_rows_that_stay_are_zero_only_where_none_can_move():
@@ -127,12 +132,14 @@ def test_rows_that_stay_are_zero_only_where_none_can_move():
     assert known.upper(0.975) == 0.0
     assert (known.probability(0.0), known.probability(-0.1)) == (1.0, 0.0)
     assert "known" in known.assumption
-    assert chosen(still, cap=1.0).upper(0.975) > 0.1
-    assert chosen(still, support=UNIT).upper(0.975) > 0.1
-    # Nothing is known: the limit is 0, and says loudly that it may be too small.
-    assert unknown.upper(0.975) == 0.0
-    assert "fewer than ten rows differ" in unknown.assumption
-    assert "support" in notice_of(unknown)
+    assert unknown.upper(0.975) > 0.01
+    assert chosen(still, cap=1.0).upper(0.975) > 0.01
+    assert chosen(paired(0, trim=0.0), support=UNIT).upper(0.975) > 0.1
+    # Of so few rows nothing is known: the limit is 0, and says loudly that it may be too small.
+    few = chosen(paired(0, n=60))
+    assert few.upper(0.975) == 0.0
+    assert "fewer than ten rows clearly moved" in few.assumption
+    assert "support" in notice_of(few)
     with pytest.raises(InvalidInput, match="cap: expected a finite number, at least the largest"):
         chosen(paired(3), cap=0.0)
 
@@ -157,15 +164,17 @@ def test_doubts_are_said_with_their_remedy():
     rng = np.random.default_rng(0)
     heavy = rng.standard_t(2.1, size=(2, 200))
     light = rng.normal(size=(2, 200))
-    for rows, trim, said in (
-        (heavy, 0.0, "tails are heavy"),
-        (heavy, 0.05, ""),
-        (light, 0.0, ""),
-        (light[:, :80], 0.0, "nothing is trimmed and there are fewer than 100 rows"),
-        (light[:, :40], 0.05, "there are fewer than 50 rows"),
-        (np.ones((1, 200)), 0.0, ""),
+    for rows, trim, known, said in (
+        (heavy, 0.0, {"cap": 1e9}, "tails are heavy"),
+        (heavy, 0.05, {}, ""),
+        # A sample without a tail may have missed it: only a known range is a reason not to warn.
+        (light, 0.0, {}, "less than 5 % is trimmed and the range of the values is not known"),
+        (light, 0.0, {"cap": 1e9}, ""),
+        (light, 0.0, {"support": (-9.0, 9.0)}, ""),
+        (light[:, :80], 0.0, {}, "nothing is trimmed and there are only 80 rows"),
+        (light[:, :40], 0.05, {}, "there are only 40 rows"),
     ):
-        limit = chosen(Comparison.paired(rows + 0.3 * np.abs(rows), rows, trim))
+        limit = chosen(Comparison.paired(rows + 0.3 * np.abs(rows), rows, trim), **known)
         assert said in notice_of(limit)
         assert bool(said) == bool(notice_of(limit)) == ("too small" in limit.assumption)
     assert "trim of 0.05" in notice_of(chosen(Comparison.paired(heavy + 1.0, heavy, 0.0)))

@@ -14,6 +14,7 @@ method                    guarantee                            use
 `coupling_limit`          every sample size, all directions    inputs where few rows moved;
                                                                outputs with a constant target
 `band_limit`              every sample size, known support     outputs, few rows
+`rank_shift_limit`        asymptotic in the quantiles only     paired rows of which few moved
 `dkw_limit`               every sample size, known support     the paper's bands, wide
 ========================  ===================================  =============================
 
@@ -39,6 +40,7 @@ from elsewise.confidence._doubt import notice_of
 from elsewise.confidence._exact import exact_limit, known_limit
 from elsewise.confidence._intervals import Interval, mean_interval, share_interval
 from elsewise.confidence._limit import Method, UpperLimit, largest
+from elsewise.confidence._rank_shift import rank_shift_limit
 from elsewise.confidence._sample_size import debiased_distance, rows_needed, suggested_rows
 
 __all__ = [
@@ -64,6 +66,7 @@ __all__ = [
     "move_cap",
     "normal_limit",
     "notice_of",
+    "rank_shift_limit",
     "row_costs",
     "rows_needed",
     "share_interval",

@@ -17,7 +17,7 @@ import numpy as np
 
 from elsewise._arrays import inverse_permutation, to_numpy
 from elsewise.confidence._comparison import Comparison, Pairing
-from elsewise.confidence._limit import ASYMPTOTIC, UpperLimit, checked_level
+from elsewise.confidence._limit import ASYMPTOTIC, checked_level
 from elsewise.errors import InvalidInput
 from elsewise.transport import Ranked, segments
 
@@ -59,7 +59,7 @@ class BootstrapLimit:
         return met / (self.distances.size + 1)
 
 
-def bootstrap_limit(comparison: Comparison, draws: int, rng: np.random.Generator) -> UpperLimit:
+def bootstrap_limit(comparison: Comparison, draws: int, rng: np.random.Generator) -> BootstrapLimit:
     """Limit the distance by a percentile of its resampled values.
 
     Paired rows are resampled together, an independent sample on its own, a known target not at

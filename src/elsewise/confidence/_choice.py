@@ -2,26 +2,29 @@
 
 The default, the larger of bootstrap and CLT, needs rows enough for an average to settle. Where few
 rows moved, or few rows are there and nothing is trimmed, it can be far too small: a sample without
-a single mover gives 0. There a limit takes over that holds for every number of rows, as far as
-something is known about how far a row can move or how large an output can be.
+a single mover gives 0. There other limits take over: one that counts the ranks that few movers can
+pass, and finite-sample ones, as far as something is known about how far a row can move or how large
+an output can be. Movers are counted by size: nudges of all other rows do not hide that few moved.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
-from elsewise._arrays import namespace
+from elsewise._arrays import namespace, to_numpy
 from elsewise.confidence._band import band_limit
 from elsewise.confidence._betting import coupling_limit, is_coupled, row_costs, support_cap
 from elsewise.confidence._bootstrap import bootstrap_limit
 from elsewise.confidence._clt import clt_limit
-from elsewise.confidence._comparison import Comparison
-from elsewise.confidence._doubt import FEW_ROWS, WarnedLimit, doubt_of, is_small
+from elsewise.confidence._comparison import Comparison, Pairing
+from elsewise.confidence._doubt import FEW_ROWS, WarnedLimit, doubt_of, fewest_rows, is_small
 from elsewise.confidence._exact import KnownLimit, exact_limit
-from elsewise.confidence._limit import Method, UpperLimit, largest
+from elsewise.confidence._limit import Method, UpperLimit, best_of_two, largest
 from elsewise.confidence._quantiles import Support
+from elsewise.confidence._rank_shift import rank_shift_limit, share_above
 from elsewise.errors import InvalidInput
 
 __all__ = [
@@ -40,7 +43,11 @@ BOOTSTRAP_WORK = 100_000_000
 FEWEST_DRAWS = 199
 """With fewer resamples than this the bootstrap is left out."""
 FEW_MOVERS = 10
-"""With fewer rows than this away from where they were, the limit is a finite-sample one."""
+"""With fewer rows than this clearly away from where they were, the default is not trusted."""
+NUDGE = 0.05
+"""Rows nearer to their partner than this, in root mean square spreads, only count as nudged."""
+FEW_VALUES = 20
+"""Outputs with at most so many different values are counts of rows rather than numbers."""
 ROUNDING = 1e-6
 """Rows nearer to their partner than this, relative to the largest value, are where it is."""
 
@@ -74,10 +81,12 @@ def certificate_limit(
 ) -> UpperLimit:
     """Return the limit a certificate uses: the default one, or a finite-sample one where it must.
 
-    The default is not trusted where fewer than ten rows differ from their partner, or where nothing
-    is trimmed and there are fewer than 100 rows. Where a cap or a support is known, a finite-sample
-    limit is returned instead, wider or narrower; where none is, the default stays and its
-    assumption says so. It also says so of fewer than 50 rows, and of heavy tails hardly trimmed.
+    The default is not trusted where fewer than ten rows are clearly away from their partner, by 5 %
+    of the spread, or where nothing is trimmed and a sample has fewer than 100 rows. For few movers
+    it is the better of `rank_shift_limit`, if enough is trimmed, and of a finite-sample limit, if a
+    cap or a support is known; for few rows it is the finite-sample limit. Where neither can be had,
+    the default stays and its assumption says so. It also says so where a sample has fewer than 50
+    rows, and where less than 5 % is trimmed of values whose range is not known.
 
     From 2000 rows on the CLT stands alone where the distance is clearly above 0, at 20 standard
     errors or more. Where it is not, and rows are very many, the bootstrap draws fewer resamples,
@@ -110,7 +119,7 @@ def certificate_limit(
     >>> certificate_limit(Comparison.paired(moved, x, 0.05), 199, rng, support=(0.0, 1.0)).method
     'max(bootstrap, clt)'
     >>> certificate_limit(Comparison.paired(few, x, 0.05), 199, rng, support=(0.0, 1.0)).method
-    'coupling + betting'
+    'min(coupling + betting, rank shift)'
     >>> certificate_limit(Comparison.paired(x, x, 0.05), 199, rng, cap=0.0).upper(0.95)
     0.0
     """
@@ -124,21 +133,25 @@ def certificate_limit(
             assumption="No row can move, so that the distance is known to be 0.",
             estimate=0.0,
         )
-    few = movers is not None and movers < FEW_MOVERS
+    far = None if movers is None or wanted is not Method.AUTO else _far_movers(comparison, movers)
     safe = None
-    if wanted is Method.FINITE_SAMPLE or (wanted is Method.AUTO and (few or is_small(comparison))):
+    if wanted is Method.FINITE_SAMPLE or far is not None or is_small(comparison):
         safe = _finite_sample(comparison, rng, cap, support, level)
-    if safe is not None:
-        return safe
-    if wanted is Method.FINITE_SAMPLE:
+    if wanted is Method.FINITE_SAMPLE and safe is None:
         raise InvalidInput(
             "method",
             expected="a known range of the outputs or of the moves for a finite-sample limit",
             received="none",
             fix="give the range that outputs cannot leave, or use method='auto'",
         )
+    if wanted is Method.AUTO and far is not None:
+        safe = _few_movers(comparison, far, support, level, safe)
+    if safe is not None and wanted is not Method.ASYMPTOTIC:
+        return safe
     limit = _bounded_default(comparison, draws, rng, level)
-    doubt = "fewer than ten rows differ" if few else doubt_of(comparison)
+    known = cap is not None or support is not None
+    few = movers is not None and (movers < FEW_MOVERS or far is not None)
+    doubt = "fewer than ten rows clearly moved" if few else doubt_of(comparison, known_range=known)
     return WarnedLimit(limit=limit, doubt=doubt) if doubt else limit
 
 
@@ -179,9 +192,46 @@ def count_movers(comparison: Comparison) -> int | None:
     """
     if not is_coupled(comparison):
         return None
+    return int(np.sum(np.sqrt(row_costs(comparison)) > ROUNDING * _largest_value(comparison)))
+
+
+def _largest_value(comparison: Comparison) -> float:
     xp = namespace(comparison.moving.sorted)
-    largest_value = float(xp.max(xp.abs(comparison.moving.sorted)))
-    return int(np.sum(np.sqrt(row_costs(comparison)) > ROUNDING * largest_value))
+    return float(xp.max(xp.abs(comparison.moving.sorted)))
+
+
+def _far_movers(comparison: Comparison, movers: int) -> np.ndarray | None:
+    """Return which rows moved far (n,), if they are few; None if they are not.
+
+    Where few rows moved at all these are the ones; otherwise those that were not just nudged.
+    """
+    moves = np.sqrt(to_numpy(row_costs(comparison)))
+    least = ROUNDING * _largest_value(comparison)
+    if movers >= FEW_MOVERS:
+        side = comparison.moving if comparison.fixed is None else comparison.fixed
+        spread = float(np.sqrt(np.mean(np.var(to_numpy(side.sorted), axis=-1))))
+        least = max(least, NUDGE * spread)
+    far = moves > least
+    return far if np.sum(far) < FEW_MOVERS else None
+
+
+def _few_movers(
+    comparison: Comparison,
+    far: np.ndarray,
+    support: Support,
+    level: float,
+    finite: UpperLimit | None,
+) -> UpperLimit | None:
+    """Return the best limit where few rows moved far; None if there is no finite one.
+
+    Whether ranks are counted is decided by the number of rows, the level and the trim alone.
+    """
+    if share_above(0, comparison.shape[1], (1.0 + level) / 2.0) >= comparison.trim:
+        return finite
+    shifted = rank_shift_limit(comparison, far, support)
+    if finite is not None:
+        return best_of_two(finite, shifted)
+    return shifted if shifted.upper(level) < math.inf else None
 
 
 def _bounded_default(
@@ -189,16 +239,33 @@ def _bounded_default(
 ) -> UpperLimit:
     """Return the default limit, with as many resamples as the work allows, or the CLT alone."""
     normal = clt_limit(comparison)
-    rows = comparison.shape[1]
-    if comparison.fixed is not None:
-        rows = min(rows, comparison.fixed.sorted.shape[1])
-    if rows >= CLEAR_ROWS and normal.estimate >= CLEAR_ERRORS * normal.standard_error:
+    if (
+        fewest_rows(comparison) >= CLEAR_ROWS
+        and normal.estimate >= CLEAR_ERRORS * normal.standard_error
+    ):
         return normal
     needed = math.ceil(level / (1.0 - level) - 1e-9)
     allowed = allowed_draws(comparison)
     if allowed >= draws or allowed >= max(FEWEST_DRAWS, needed):
-        return largest(bootstrap_limit(comparison, min(draws, allowed), rng), normal)
+        drawn = bootstrap_limit(_once_more(comparison), min(draws, allowed), rng)
+        return largest(replace(drawn, estimate=normal.estimate), normal)
     return normal
+
+
+def _once_more(comparison: Comparison) -> Comparison:
+    """Return what is resampled: of outputs with few values, the farthest mover once more.
+
+    The share of rows with one value is a count, whose upper limit (Clopper-Pearson's) is that of
+    one more row. Of a few failures, percentiles of the bootstrap fall short of it.
+    """
+    if comparison.shape[0] > 1 or comparison.pairing is not Pairing.PAIRED:
+        return comparison
+    assert comparison.fixed is not None  # paired rows are a sample
+    moving, fixed = to_numpy(comparison.moving.rows), to_numpy(comparison.fixed.rows)
+    if np.count_nonzero(np.diff(to_numpy(comparison.moving.sorted))) >= FEW_VALUES:
+        return comparison
+    rows = np.append(np.arange(moving.shape[1]), np.argmax(np.abs(moving - fixed)))
+    return Comparison.paired(moving[:, rows], fixed[:, rows], comparison.trim)
 
 
 def allowed_draws(comparison: Comparison) -> int:

@@ -8,12 +8,12 @@ from elsewise._arrays import namespace
 from elsewise.confidence._comparison import Comparison
 from elsewise.confidence._limit import UpperLimit
 
-__all__ = ["FEW_ROWS", "WarnedLimit", "doubt_of", "is_small", "notice_of"]
+__all__ = ["FEW_ROWS", "WarnedLimit", "doubt_of", "fewest_rows", "is_small", "notice_of"]
 
 FEW_ROWS = 100
 """With fewer rows than this and nothing trimmed, the limit is a finite-sample one."""
 FEWEST_ROWS = 50
-"""From so many rows on the default limit was found to hold."""
+"""From so many rows, of either sample, on the default limit was found to hold."""
 ENOUGH_TRIM, HEAVY_TAILS = 0.05, 9.0
 """Trimmed less than this, it does not hold with tails heavier than exponential ones (kurtosis)."""
 REMEDY = (
@@ -60,27 +60,43 @@ def notice_of(limit: UpperLimit) -> str:
     ...     Comparison.paired(x + x**2, x, 0.05), 199, np.random.default_rng(0)
     ... )
     >>> notice_of(limit).partition(":")[0]
-    'the limit may be too small, because there are fewer than 50 rows'
+    'the limit may be too small, because there are only 30 rows'
     """
     if not isinstance(limit, WarnedLimit):
         return ""
     return f"the limit may be too small, because {limit.doubt}: {REMEDY}"
 
 
+def fewest_rows(comparison: Comparison) -> int:
+    """Return the size of the smaller of the samples behind a comparison."""
+    n = comparison.shape[1]
+    return n if comparison.fixed is None else min(n, comparison.fixed.sorted.shape[1])
+
+
 def is_small(comparison: Comparison) -> bool:
-    """Whether nothing is trimmed and rows are too few for that."""
-    return comparison.trim == 0.0 and comparison.shape[1] < FEW_ROWS
+    """Whether nothing is trimmed and a sample is too small for that."""
+    return comparison.trim == 0.0 and fewest_rows(comparison) < FEW_ROWS
 
 
-def doubt_of(comparison: Comparison) -> str:
-    """Return why the default limit may be too small, though enough rows moved."""
+def doubt_of(comparison: Comparison, *, known_range: bool = False) -> str:
+    """Return why the default limit may be too small, though enough rows moved.
+
+    Without a known range (a support, or a cap on the moves) a trim under 0.05 is always doubted:
+    a sample does not show the tail that it missed.
+    """
+    n, fewest = comparison.shape[1], fewest_rows(comparison)
+    which = f"{fewest} rows" if fewest == n else f"{fewest} values of the target"
     if is_small(comparison):
-        return "nothing is trimmed and there are fewer than 100 rows"
-    if comparison.shape[1] < FEWEST_ROWS:
-        return "there are fewer than 50 rows"
-    if comparison.trim < ENOUGH_TRIM and (tails := _kurtosis(comparison)) > HEAVY_TAILS:
-        return f"tails are heavy (kurtosis {tails:.2g}) and less than 5 % is trimmed"
-    return ""
+        return f"nothing is trimmed and there are only {which}"
+    if fewest < FEWEST_ROWS:
+        return f"there are only {which}"
+    if comparison.trim >= ENOUGH_TRIM:
+        return ""
+    if not known_range:
+        return "less than 5 % is trimmed and the range of the values is not known"
+    tails = _kurtosis(comparison)
+    heavy = tails > HEAVY_TAILS
+    return f"tails are heavy (kurtosis {tails:.2g}) and less than 5 % is trimmed" if heavy else ""
 
 
 def _kurtosis(comparison: Comparison) -> float:

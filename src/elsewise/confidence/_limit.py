@@ -1,4 +1,4 @@
-"""What a limit is, the levels it is read at, and the largest of several limits."""
+"""What a limit is, the levels it is read at, and the largest or best of several limits."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ __all__ = [
     "Method",
     "UpperLimit",
     "attained_level",
+    "best_of_two",
     "checked_level",
     "largest",
     "level_below",
@@ -159,3 +160,46 @@ def largest(*limits: UpperLimit) -> UpperLimit:
             "limits", expected="at least one limit", received="none", fix="pass clt_limit(...)"
         )
     return _Largest(limits=limits)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _BestOfTwo:
+    """The smaller of two limits for the same distance, each at half of the error."""
+
+    limits: tuple[UpperLimit, UpperLimit]
+
+    @property
+    def method(self) -> str:
+        return f"min({', '.join(limit.method for limit in self.limits)})"
+
+    @property
+    def assumption(self) -> str:
+        return " ".join(dict.fromkeys(limit.assumption for limit in self.limits))
+
+    @property
+    def estimate(self) -> float:
+        return self.limits[0].estimate
+
+    def upper(self, level: float) -> float:
+        # Halves of levels of the grid are rounded up to it, so that `probability` inverts this.
+        half = min(level_on_grid((1.0 + level_on_grid(level)) / 2.0), 1.0 - 1.0 / GRID)
+        return min(limit.upper(half) for limit in self.limits)
+
+    def probability(self, bound: float) -> float:
+        attained = level_below(max(limit.probability(bound) for limit in self.limits))
+        return max(0.0, 2.0 * attained - 1.0)
+
+
+def best_of_two(first: UpperLimit, second: UpperLimit) -> UpperLimit:
+    """Return the smaller of two limits, each at half of the error (Bonferroni).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from elsewise.confidence import Comparison, clt_limit, dkw_limit
+    >>> comparison = Comparison.paired(np.eye(1, 30), np.zeros((1, 30)), 0.1)
+    >>> both = best_of_two(clt_limit(comparison), dkw_limit(comparison))
+    >>> both.upper(0.9) == clt_limit(comparison).upper(0.95)
+    True
+    """
+    return _BestOfTwo(limits=(first, second))

@@ -20,7 +20,7 @@ from elsewise.confidence._comparison import Comparison
 from elsewise.confidence._limit import level_below, level_on_grid
 from elsewise.errors import InvalidInput
 
-__all__ = ["Bands", "Cells", "Support", "Use", "assumption_of", "limit_from_bands"]
+__all__ = ["Bands", "Cells", "Support", "Use", "assumption_of", "ends_of", "limit_from_bands"]
 
 CELLS = 4096
 """The quantile range is cut into at least this many cells, and at least four a row."""
@@ -157,7 +157,7 @@ def limit_from_bands(
     """
     moving = to_numpy(comparison.moving.sorted)
     directions, n = moving.shape
-    low, high = ends = _ends(support, directions)
+    low, high = ends = ends_of(support, directions)
     refine = max(4, -(-CELLS // n))
     cells = Cells(count=n * refine, trim=comparison.trim)
     samples, below, above = [moving], True, True
@@ -200,7 +200,7 @@ def assumption_of(support: Support) -> str:
     return f"Rows are independent draws{inside}; holds for every number of rows."
 
 
-def _ends(support: Support, directions: int) -> tuple[np.ndarray, np.ndarray]:
+def ends_of(support: Support, directions: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the ends of the support as (N, 1) arrays."""
     lower, upper = (-math.inf, math.inf) if support is None else support
     low, high = (

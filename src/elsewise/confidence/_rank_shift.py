@@ -1,0 +1,152 @@
+"""A limit for few movers: a share p of rows that moves shifts no quantile by more than p.
+
+If at most a share p of a population changes, then ``Q(u - p) <= Q'(u) <= Q(u + p)`` in every
+direction, wherever those rows go. The limit of p is Clopper-Pearson's, one for all directions, and
+no cap on the moves is needed. What the other rows do, which hardly moved, is limited on its own:
+the trimmed distance is a norm of quantile functions, so that both add up at most.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import ClassVar
+
+import numpy as np
+from scipy.special import betaincinv
+
+from elsewise._arrays import asarray_like, namespace, to_numpy
+from elsewise.confidence._clt import clt_limit
+from elsewise.confidence._comparison import Comparison
+from elsewise.confidence._limit import UpperLimit, attained_level, level_on_grid
+from elsewise.confidence._quantiles import Support, ends_of
+from elsewise.transport import segments
+
+__all__ = ["rank_shift_limit", "share_above"]
+
+REST = 0.125
+"""Share of the error that is spent on the rows that hardly moved."""
+SPLITS = 16
+"""Of longer shifts, at most so many ways to share them between up and down are looked at."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankShiftLimit:
+    """The largest distance that so many movers can make, plus a limit for the other rows."""
+
+    method: ClassVar[str] = "rank shift"
+    assumption: ClassVar[str] = (
+        "Rows are independent draws, numerous enough for the sample's quantiles to stand for the "
+        "population's; nothing is assumed of how far the few rows go that move."
+    )
+    estimate: float
+    movers: int
+    rows: int
+    squares: Callable[[int], float]
+    """Largest squared distance when so many of the sample's ranks are passed."""
+    rest: UpperLimit | None
+    """Limit for the rows that hardly moved; None where they did not move at all."""
+
+    def upper(self, level: float) -> float:
+        return self._at(level_on_grid(level))
+
+    def probability(self, bound: float) -> float:
+        return attained_level(self._at, bound) if bound >= self.estimate else 0.0
+
+    def _at(self, level: float) -> float:
+        if level == 1.0:
+            return math.inf
+        if self.rest is None:
+            return max(self.estimate, self._shifted(level))
+        error = 1.0 - level
+        nudged = self.rest.upper(1.0 - REST * error)
+        return max(self.estimate, self._shifted(1.0 - (1.0 - REST) * error) + nudged)
+
+    def _shifted(self, level: float) -> float:
+        passed = self.rows * share_above(self.movers, self.rows, level)
+        whole = math.floor(passed)
+        part, squared = passed - whole, self.squares(whole)
+        if part > 0.0:
+            squared = (1.0 - part) * squared + part * self.squares(whole + 1)
+        return math.sqrt(squared)
+
+
+def share_above(count: int, rows: int, level: float) -> float:
+    """Return the Clopper-Pearson limit of the share of which ``count`` of ``rows`` are.
+
+    Examples
+    --------
+    >>> round(share_above(0, 100, 0.95), 4)
+    0.0295
+    """
+    return float(betaincinv(count + 1, rows - count, level)) if count < rows else 1.0
+
+
+def rank_shift_limit(
+    comparison: Comparison, movers: np.ndarray, support: Support = None
+) -> UpperLimit:
+    """Limit the distance by how many ranks the rows that moved can pass.
+
+    Of a share p that moves, some go up in a direction and the others down; the worst division is
+    taken, direction by direction. Infinite where p reaches the trim, unless a support is known.
+
+    Parameters
+    ----------
+    comparison
+        Paired rows, or a known constant.
+    movers
+        Bool ndarray (n,): the rows that count as moved; the others may have moved a little.
+    support
+        Lower and upper end of all values, numbers or arrays (N,).
+
+    Examples
+    --------
+    >>> x = np.random.default_rng(0).normal(size=(1, 1000))
+    >>> far = np.arange(1000) < 3
+    >>> limit = rank_shift_limit(Comparison.paired(np.where(far, 9.0, x), x, 0.05), far)
+    >>> round(limit.estimate, 3), round(limit.upper(0.95), 3)
+    (0.008, 0.03)
+    """
+    moving = comparison.moving.rows
+    xp = namespace(moving)
+    if comparison.fixed is None:
+        partners = comparison.side(0.0).partners[:, :1]
+    else:
+        partners = comparison.fixed.rows
+    still = comparison.of(xp.where(asarray_like(movers, moving) > 0, partners, moving))
+    hardly = float(xp.max(xp.abs(still.moving.rows - partners))) > 0.0
+    low, high = ends_of(support, comparison.shape[0])
+    values = np.concatenate([low, to_numpy(still.moving.sorted), high], axis=-1)
+    return RankShiftLimit(
+        estimate=comparison.distance,
+        movers=int(np.sum(movers)),
+        rows=comparison.shape[1],
+        squares=lru_cache(lambda passed: _largest_square(values, passed, comparison.trim)),
+        rest=clt_limit(still) if hardly else None,
+    )
+
+
+def _largest_square(values: np.ndarray, passed: int, trim: float) -> float:
+    """Return the largest squared distance when so many ranks are passed, up and down together.
+
+    ``values`` (N, n + 2) are sorted, between the ends of their support.
+    """
+    n = values.shape[1] - 2
+    pieces = segments(n, n, trim)
+    own = values[:, pieces.x + 1]
+    # Up by a and down by the rest; of a range of a, the far end counts on either side.
+    edges = np.unique(np.linspace(0, passed, min(passed, SPLITS) + 1).astype(np.int64))
+    exact = passed <= SPLITS
+    ways = zip(edges, edges, strict=True) if exact else zip(edges[1:], edges[:-1], strict=True)
+    largest = np.zeros(len(values))
+    for up, least in ways:
+        down = passed - least
+        gap = np.maximum(
+            values[:, np.minimum(pieces.x + up, n) + 1] - own,
+            own - values[:, np.maximum(pieces.x - down, -1) + 1],
+        )
+        gap *= gap
+        largest = np.maximum(largest, gap @ pieces.weights)
+    return float(np.mean(largest))
