@@ -228,8 +228,12 @@ def output_comparison(
     moving = project(outputs, theta)
     target = problem.target
     if isinstance(target, Sample):
-        values = asarray_like(target.values, outputs)
-        return Comparison.independent(moving, project(values, theta), trim=trim)
+        values = project(asarray_like(target.values, outputs), theta)
+        if not target.exact:
+            return Comparison.independent(moving, values, trim=trim)
+        wanted, size = namespace(values).sort(values, axis=-1, stable=False), outputs.shape[0]
+        sides = reference(wanted, size, trim), reference(wanted, size)
+        return Comparison.known_target(moving, *sides, trim=trim)
     if isinstance(target, Derived):
         return Comparison.paired(moving, project(population.wanted, theta), trim=trim)
     size = outputs.shape[0]

@@ -308,12 +308,38 @@ def test_the_cut_off_itself_counts():
 
 
 def test_means_without_support_are_students():
-    values = np.random.default_rng(0).normal(3.0, 2.0, size=40)
+    # Symmetric values have no skewness to correct for.
+    half = np.random.default_rng(0).normal(0.0, 2.0, size=20)
+    values = 3.0 + np.concatenate([half, -half])
     found = mean_interval(values, 0.9, np.random.default_rng(0))
     oracle = stats.ttest_1samp(values, 0.0).confidence_interval(0.9)
     assert (found.lower, found.upper) == pytest.approx((oracle.low, oracle.high))
-    assert found.method == "Student's t"
+    assert found.method == "skew-corrected t"
     assert "nearly normal" in found.assumption
+    assert not found.notice
+
+
+def test_means_are_corrected_by_halls_transform():
+    """The interval holds the means at which the transformed statistic is within Student's."""
+    values = np.random.default_rng(0).lognormal(size=80)
+    found = mean_interval(values, 0.9, np.random.default_rng(0))
+    n, skewness = 80, np.mean((values - values.mean()) ** 3) / np.std(values, ddof=1) ** 3
+    w = (values.mean() - np.array([found.lower, found.upper])) / np.std(values, ddof=1)
+    transformed = w + skewness * w**2 / 3 + skewness**2 * w**3 / 27 + skewness / (6 * n)
+    wanted = stats.t.ppf(0.95, n - 1) / math.sqrt(n)
+    assert transformed == pytest.approx([wanted, -wanted])
+    assert found.upper - found.estimate > found.estimate - found.lower
+
+
+@pytest.mark.parametrize(("spread", "wanted"), [(1.0, 0.935), (1.5, 0.89)])
+def test_means_of_skewed_outputs_cover(spread, wanted):
+    rng, repetitions, hits, said = np.random.default_rng(0), 1500, 0, 0
+    for _ in range(repetitions):
+        found = mean_interval(np.exp(spread * rng.standard_normal(150)), 0.95, rng)
+        hits += found.lower <= math.exp(spread**2 / 2) <= found.upper
+        said += "skewed" in found.notice
+    assert hits / repetitions >= wanted
+    assert said / repetitions > 0.4
 
 
 @pytest.mark.parametrize(("a", "b", "n"), [(2.0, 2.0, 40), (0.2, 4.0, 40), (5.0, 0.5, 300)])

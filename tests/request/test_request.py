@@ -70,7 +70,7 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
             model=ew.models.function(lambda rows: rows["a"], smooth=True),
             bounds=Bounds(method="finite-sample"),
         ),
-        "bounds.support: expected the ends that no output can leave",
+        "bounds.support: expected ends that no output and no wanted value leaves",
     ),
     "narrow support": (
         lambda: request(bounds=Bounds(support=(0.4, 0.6))),
@@ -154,7 +154,7 @@ def test_each_purpose_has_its_own_randomness() -> None:
 
 @pytest.mark.parametrize("target", ["constant", "sample"])
 def test_halves_share_no_row_and_leave_none_out(target: str) -> None:
-    values = np.linspace(0.5, 0.9, 31)
+    values = np.linspace(0.5, 0.9, 101)
     wanted = ew.targets.constant(0.8) if target == "constant" else ew.targets.sample(values)
     problem = request(target=wanted).problem
     halves = halve(problem)

@@ -157,7 +157,8 @@ def output_support(problem: Problem) -> tuple[float, float] | None:
     if problem.bounds.support is not None:
         low, high = problem.bounds.support
         return float(low), float(high)
-    return (0.0, 1.0) if problem.outputs.probability else None
+    known = problem.outputs.probability and not getattr(problem.outputs, "guessed", False)
+    return (0.0, 1.0) if known else None
 
 
 def _cap(problem: Problem, comparison: Comparison, theta: np.ndarray) -> float | None:

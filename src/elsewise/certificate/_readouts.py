@@ -12,17 +12,19 @@ from elsewise.targets import Constant, Derived, DistributionTarget, ResolvedShar
 
 __all__ = ["Readout", "cutoffs", "read_out"]
 
+ROUNDING = 1e-9
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Readout:
     """One number about the outputs of the certified rows, before and after the move."""
 
     name: str
-    """"mean output" or "share at or above 0.5"."""
+    """"mean output", "share at or above 0.5", or, of an at_most target, "share at or below 2"."""
     column: int
     """Output column, from 0."""
     cutoff: float | None
-    """The output from which on a row counts; None for a mean."""
+    """The output from which on, or down to which, a row counts; None for a mean."""
     before: Interval
     after: Interval
 
@@ -73,6 +75,10 @@ def read_out(
     Each interval has the level of the whole certificate, two-sided and by itself.
     """
     level, exact = problem.bounds.confidence, problem.bounds.method == Method.EXACT
+    below = getattr(problem.target, "kind", "") == "at_most" and (
+        problem.bounds.cutoff is None and not problem.outputs.probability
+    )
+    sign, side = (-1.0, "below") if below else (1.0, "above")
 
     def mean(values: np.ndarray) -> Interval:
         if exact:
@@ -82,9 +88,11 @@ def read_out(
         return mean_interval(values, level, rng, support)
 
     def share(values: np.ndarray, cutoff: float) -> Interval:
+        # A row at the target itself, but for rounding, is there.
+        values, least = sign * values, sign * cutoff - ROUNDING * abs(cutoff)
         if exact:
-            return Interval.known(float(np.mean(values >= cutoff)))
-        return share_interval(values, cutoff, level)
+            return Interval.known(float(np.mean(values >= least)))
+        return share_interval(values, least, level)
 
     found = []
     for column, cutoff in enumerate(cuts):
@@ -96,7 +104,7 @@ def read_out(
         )
         found.append(
             Readout(
-                name=f"share at or above {cutoff:.4g}",
+                name=f"share at or {side} {cutoff:.4g}",
                 column=column,
                 cutoff=cutoff,
                 before=share(old, cutoff),

@@ -145,9 +145,10 @@ class Certificate:
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """Why a limit may be too small, side by side; empty if there is no reason."""
-        sides = (("inputs", self.inputs), ("outputs", self.outputs))
-        return tuple(f"{name}: {side.notice}" for name, side in sides if side.notice)
+        """Why a limit or an interval may be too small, one by one; empty if there is no reason."""
+        sides = [("inputs", self.inputs.notice), ("outputs", self.outputs.notice)]
+        sides += [(each.name, each.after.notice) for each in self.readouts]
+        return tuple(f"{name}: {notice}" for name, notice in sides if notice)
 
     def to_dict(self) -> dict[str, Any]:
         """Return every number and sentence as JSON values; `from_dict` reads it back."""

@@ -129,6 +129,9 @@ class FrameOutputs:
     """Makes the same outputs from tables of a pipeline's preprocessing; None: there is none."""
     notice: str = ""
     """Why a pipeline is asked as it is."""
+    guessed: bool = False
+    """Whether they are taken for probabilities by their looks on a few rows alone: that chooses
+    units and words, and is no range that a certificate could use."""
     labels: tuple[Hashable, ...] = ()
     """Class of each output; nothing where outputs are no classes."""
 

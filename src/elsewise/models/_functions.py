@@ -58,7 +58,8 @@ def function(
         Without a gradient: whether slopes may be taken by finite differences. By default a few
         rows decide: one and two steps must give the same slopes.
     probability : bool, optional
-        Whether every score is a probability. By default, whether they lie in [0, 1] on a few rows.
+        Whether every score is a probability, which certificates may rely on. By default scores
+        that lie in [0, 1] on a few rows are shown as probabilities, and nothing relies on it.
 
     Returns
     -------
@@ -102,6 +103,7 @@ def bind_function(
         keep=keep,
         slopes=_slopes(model, evaluate, probe),
         probability=inside if model.probability is None else model.probability,
+        guessed=model.probability is None,
         description=name if len(keep) == first.shape[1] else f"{name}, output {keep[0]}",
     )
 

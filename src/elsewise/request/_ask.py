@@ -134,12 +134,17 @@ def _check_certifiable(problem: Problem) -> None:
             received="1",
             fix="use targets.constant(value) to ask for one value",
         )
-    known = bounds.support is not None or outputs.probability
+    stated = bounds.support is not None
+    known = stated or (outputs.probability and not getattr(outputs, "guessed", False))
+    if known and bounds.method == Method.FINITE_SAMPLE and isinstance(target, Sample):
+        low, high = bounds.support or (0.0, 1.0)
+        wanted = to_numpy(target.values)
+        known = bool(np.all((wanted >= low) & (wanted <= high)))
     if bounds.method == Method.FINITE_SAMPLE and not known:
         raise InvalidInput(
             "bounds.support",
-            expected="the ends that no output can leave, for method='finite-sample'",
-            received="none",
+            expected="ends that no output and no wanted value leaves, for method='finite-sample'",
+            received=repr(bounds.support),
             fix="Bounds(support=(lower, upper)), or method='auto'",
         )
     if bounds.support is not None:

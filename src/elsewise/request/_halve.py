@@ -8,7 +8,6 @@ from typing import NamedTuple
 import numpy as np
 
 from elsewise._arrays import take_rows
-from elsewise.errors import InvalidInput
 from elsewise.request._problem import Problem
 from elsewise.targets import Sample, Target
 
@@ -17,6 +16,9 @@ __all__ = ["CERTIFIED_ROWS", "Halves", "halve"]
 CERTIFIED_ROWS = 100_000
 """Rows that a certificate needs at most: ten times as many would bring its limit down by less than
 a hundredth of what it adds to the distance of 1000 rows."""
+
+SPLIT_TARGET = 100
+"""A sampled target of fewer values than this serves both halves."""
 
 
 class Halves(NamedTuple):
@@ -31,7 +33,7 @@ class Halves(NamedTuple):
 
 
 def halve(problem: Problem, fit_rows: int | None = None) -> Halves:
-    """Split rows uniformly at random, and a sampled target too; the same seed, the same split.
+    """Split rows uniformly at random, and a large sampled target too, by the seed.
 
     Parameters
     ----------
@@ -74,17 +76,13 @@ def _restricted(problem: Problem, chosen: np.ndarray, target: Target) -> Problem
 
 
 def _targets(target: Target, rng: np.random.Generator) -> tuple[Target, Target]:
-    """A sampled target is split like the rows; any other serves both halves."""
-    if not isinstance(target, Sample):
+    """A large sampled target is split like the rows; any other serves both halves.
+
+    Half of a small one would say little of the target; its sampling error is counted all the same.
+    """
+    if not isinstance(target, Sample) or target.exact or len(target.values) < SPLIT_TARGET:
         return target, target
     size = len(target.values)
-    if size < 4:
-        raise InvalidInput(
-            "target",
-            expected="a sample of at least 4 values, two for each half",
-            received=f"{size}",
-            fix="give more values, or use certify='in-sample'",
-        )
     order = rng.permutation(size)
     first, second = np.sort(order[: size // 2]), np.sort(order[size // 2 :])
     values = target.values

@@ -98,20 +98,23 @@ class Mean:
         return Derived(kind="mean", level=self.value, about=amount)
 
 
-def sample(values: Array) -> Sample:
+def sample(values: Array, exact: bool = False) -> Sample:
     """Ask for outputs distributed as a sample.
 
     Parameters
     ----------
     values : array (m,) or (m, K)
         Outputs wanted; they need not be as many as the rows explained.
+    exact : bool
+        Whether these values are the target themselves. By default they stand for a larger
+        population that they were drawn from, and the certificate counts their sampling error.
 
     Examples
     --------
     >>> sample([0.2, 0.7, 0.9]).name
     'sample(3 rows)'
     """
-    return Sample(values=rows_of("values", values))
+    return Sample(values=rows_of("values", values), exact=exact)
 
 
 def group(scores: Array) -> Sample:

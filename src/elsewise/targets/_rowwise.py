@@ -23,15 +23,18 @@ class Sample:
         The rows of outputs to match, float64.
     kind : str
         "sample" or "group": how it was asked for.
+    exact : bool
+        Whether the values are the target themselves, and no draws from a larger population.
     """
 
     values: np.ndarray
     kind: str = "sample"
+    exact: bool = False
 
     @property
     def name(self) -> str:
         """How the target was asked for."""
-        return f"{self.kind}({self.values.shape[0]} rows)"
+        return f"{self.kind}({self.values.shape[0]} rows{', exact' if self.exact else ''})"
 
     @property
     def columns(self) -> int:
@@ -44,7 +47,8 @@ class Sample:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the target as JSON values."""
-        return {"kind": self.kind, "arguments": [self.values.tolist()]}
+        values = self.values.tolist()
+        return {"kind": self.kind, "arguments": [values, True] if self.exact else [values]}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
