@@ -321,3 +321,18 @@ def test_refusals(name: str) -> None:
     target, bounds, message = REFUSED[name]
     with pytest.raises(InvalidInput, match=message):
         ask(fitted("linear"), people(30), target, bounds=ew.Bounds(**bounds) if bounds else None)
+
+
+def test_the_first_of_two_classes_is_the_most_likely_where_the_output_is_low() -> None:
+    rng = np.random.default_rng(5)
+    rows = pd.DataFrame({"a": rng.normal(size=120), "b": rng.normal(size=120)})
+    outcome = np.where(rows["a"] + rng.normal(size=120) > 0.5, "good", "bad")
+    model = LogisticRegression().fit(rows, outcome)
+    for wanted in ("bad", "good"):
+        explanation = ew.explain(model, rows, target=targets.label(wanted), certify="in-sample")
+        assert (model.predict(explanation.counterfactual) == wanted).all()
+        already = model.predict(rows) == wanted
+        assert explanation.counterfactual[already].equals(rows[already])
+        assert f"of class {wanted}" in str(explanation.status)
+    with pytest.raises(InvalidInput, match="of: expected one of"):
+        ew.explain(model, rows, target=targets.share(0.9, of=2), certify="in-sample")

@@ -132,7 +132,7 @@ def bind_estimator(
         slopes=_slopes(face, linear, evaluate),
         probability=face.probability,
         description=face.name + what,
-        labels=tuple(face.classes[k] for k in keep) if len(face.classes) == width else (),
+        labels=_labels(face.classes, width, keep),
     )
     twin = None if linear is None else _twin(face, linear, outputs)
     if twin is not None or method is None:
@@ -224,6 +224,15 @@ def _choose(
         raise reject_output(output, f"one of the classes {classes}")
     chosen = width - 1 if output is None else classes.index(output)
     return (chosen,), f", class {chosen} ({classes[chosen]!r})"
+
+
+def _labels(classes: list[Hashable], width: int, keep: tuple[int, ...]) -> tuple[Hashable, ...]:
+    """Return the class of each output; of two classes the other one first, the output's second."""
+    if len(classes) != width or width < 2:
+        return ()
+    if width == 2 and len(keep) == 1:
+        return classes[1 - keep[0]], classes[keep[0]]
+    return tuple(classes[k] for k in keep)
 
 
 def _slopes(face: ScoringAdapter, linear: LinearForm | None, model: FrameModel) -> Slopes | None:

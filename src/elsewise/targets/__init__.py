@@ -303,7 +303,7 @@ def share(
     >>> share(approved=0.75).resolved(outputs).of(outputs).T
     array([[0.1 , 0.55, 0.55, 0.9 ]])
     >>> share(0.2, below=1.5).describe()
-    '20% of rows past the cut-off (output at most 1.5), the others as they are'
+    '20% of rows with an output of at most 1.5, the others as they are'
     """
     ways = {"to": value, "at_least": at_least, "at_most": at_most}
     given = {way: number for way, number in ways.items() if number is not None}
@@ -358,7 +358,7 @@ def quantile(q: float, value: float) -> Share:
     Examples
     --------
     >>> quantile(0.5, 0.3).describe()
-    '50% of rows past the cut-off (output at most 0.3), the others as they are'
+    '50% of rows with an output of at most 0.3, the others as they are'
     """
     if not 0.0 < _number("q", q) < 1.0:
         percent = 2.0 <= q < 100.0
@@ -405,7 +405,7 @@ def resolve(target: Target | Share | Mean, outputs: Array, labels: Sequence[Any]
     'at_least(0.6)'
     """
     if isinstance(target, Share):
-        return target.labelled(labels).resolved(outputs)
+        return target.labelled(labels, outputs.shape[1]).resolved(outputs)
     return target.resolved(outputs) if isinstance(target, Mean) else target
 
 

@@ -75,7 +75,7 @@ def question_of(target: Target, columns: int) -> Question | None:
         resolved = cast("ResolvedShare", target)
         share, wanted = resolved.share, resolved.share.wanted(columns)
         if share.direction == "every":
-            return Question(kind="every", wanted=wanted, subject=share.passing)
+            return Question(kind="every", wanted=wanted, subject=f"every row {share.passing}")
         return Question(
             kind="share",
             wanted=wanted.opposite() if resolved.falling else wanted,

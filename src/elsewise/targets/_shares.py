@@ -66,7 +66,9 @@ class Share:
         if isinstance(self.of, int):
             return f"class {self.of} the most likely"
         way = "at most" if self.below else "at least"
-        return f"{self.of or 'past the cut-off'} (output {way} {self.cutoff:g})"
+        if self.of is None:
+            return f"with an output of {way} {self.cutoff:g}"
+        return f"{self.of} (output {way} {self.cutoff:g})"
 
     def describe(self) -> str:
         """Return the target in words."""
@@ -76,13 +78,29 @@ class Share:
         rows = f"{percent(self.value, exact=True)} of rows {self.passing}"
         return f"{words}{rows}, the others as they are"
 
-    def labelled(self, labels: Sequence[Any]) -> Share:
-        """Return the share with its class as a column, for a model with these class labels."""
+    def labelled(self, labels: Sequence[Any], columns: int) -> Share:
+        """Return the share with its class as a column, for a model with these class labels.
+
+        A model of two classes has one output, the probability of the second: the first is the most
+        likely where that is at most 0.5.
+
+        Examples
+        --------
+        >>> Share(value=0.8, of="bad").labelled(["bad", "good"], 1).passing
+        'of class bad (output at most 0.5)'
+        """
         if len(labels) < 2 or self.of is None:
             return self
-        if self.of in labels:
+        if columns == 1:
+            if self.of in labels:
+                first = list(labels).index(self.of) == 0
+                of, said = f"of class {self.of}", self.said or self.name
+                return replace(self, of=of, below=self.below != first, said=said)
+            if isinstance(self.of, str):
+                return self  # a name for what passes the cut-off
+        elif self.of in labels:
             return replace(self, of=list(labels).index(self.of))
-        if isinstance(self.of, int) and 0 <= self.of < len(labels):
+        if columns > 1 and isinstance(self.of, int) and 0 <= self.of < len(labels):
             return self
         raise InvalidInput(
             "of",
