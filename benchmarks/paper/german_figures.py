@@ -12,6 +12,7 @@ from benchmarks.paper import data, models
 from benchmarks.paper.data import Experiment
 from benchmarks.paper.pictures import save
 from benchmarks.paper.questions import with_groups
+from benchmarks.paper.surprises import surprises
 from benchmarks.paper.tables import entry, markdown, number
 from scipy import stats
 
@@ -96,7 +97,7 @@ def scatter(folder: Path) -> dict[str, Any]:
     )
     axes = ew.plots.scatter(explanation, *SCATTERED)
     save(axes[0].figure, folder / "german-credit-scatter.png")
-    surprises = explanation.surprises({"Credit amount": -1})
+    found = surprises(explanation, {"Credit amount": -1})
     step = round(float(train["Credit amount"].std()))
     lowered = model(rows.assign(**{"Credit amount": rows["Credit amount"] + step})) < model(rows)
     young = (rows["Age"] < YOUNG).to_numpy()
@@ -110,7 +111,7 @@ def scatter(folder: Path) -> dict[str, Any]:
         "others lowered": float(lowered[~young].mean()),
         "young": int(young.sum()),
         "step": step,
-        "surprises": [str(words) for words in surprises["words"]],
+        "surprises": [str(words) for words in found["words"]],
     }
 
 

@@ -32,8 +32,6 @@ from elsewise.transport import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Mapping
-
     from elsewise.analysis import Effects, Frontier, Groups, Stability
     from elsewise.policy import Policy
 
@@ -217,12 +215,6 @@ class Explanation:
         from elsewise.policy import build_policy
 
         return build_policy(self, k, **options)
-
-    def surprises(self, expected: Mapping[Hashable, float]) -> pd.DataFrame:
-        """Groups that moved against an expected sign; see `elsewise.analysis.surprises`."""
-        from elsewise import analysis
-
-        return analysis.surprises(self, expected)
 
     def plausibility(self, background: pd.DataFrame | None = None) -> pd.DataFrame:
         """Distances to real rows, before and after; see `elsewise.analysis.plausibility`."""

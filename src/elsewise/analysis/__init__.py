@@ -28,7 +28,6 @@ from elsewise.analysis._metrics import (
 )
 from elsewise.analysis._plausibility import plausibility
 from elsewise.analysis._stability import Stability, stability_of
-from elsewise.analysis._surprises import surprises
 from elsewise.analysis._tree import sub_populations
 
 __all__ = [
@@ -68,6 +67,5 @@ __all__ = [
     "sliced_ot",
     "stability_of",
     "sub_populations",
-    "surprises",
     "validity",
 ]

@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from math import inf, isfinite, sqrt
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from elsewise._arrays import to_numpy
-from elsewise.analysis._columns import Column, columns_of
+from elsewise.analysis import Column, columns_of
 from elsewise.analysis._tree import smallest_leaf, sub_populations
 from elsewise.errors import InvalidInput
+from elsewise.explanation import Explanation
 from elsewise.text import one_line, signed
-
-if TYPE_CHECKING:
-    from elsewise.explanation import Explanation
 
 __all__ = ["surprises"]
 
