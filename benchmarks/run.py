@@ -146,13 +146,15 @@ def noted(
     problem: str, explanation: ew.Explanation, bound: float, seconds: float, goal: str
 ) -> Line:
     """Describe an explanation in a line, and print it."""
+    from benchmarks.rivals.compare import explanation_ot, validity
+
     before, after = explanation.factual, explanation.counterfactual
     line = Line(
         problem=problem,
         rows=len(before),
         bound=bound,
-        validity=ew.analysis.validity(explanation.outputs),
-        ot=ew.analysis.explanation_ot(explanation),
+        validity=validity(explanation.outputs),
+        ot=explanation_ot(explanation),
         cells=float((before.to_numpy() != after.to_numpy()).mean()),
         seconds=seconds,
         wanted=goal,

@@ -11,9 +11,10 @@ import scipy.sparse
 from benchmarks.paper import data, models
 from benchmarks.paper.pictures import plt, save
 from benchmarks.paper.tables import markdown, number
+from benchmarks.rivals.compare import Case
+from benchmarks.rivals.distances import diversity as mean_distance
 
 import elsewise as ew
-from elsewise import analysis
 from elsewise.plots._style import CYCLE, FACTUAL, TARGET, dress, legend, levels_of, quantiles
 
 __all__ = ["convergence", "diversity", "three_models"]
@@ -180,7 +181,7 @@ def diversity(folder: Path) -> dict[str, Any]:
     save(figure, folder / "diversity.png")
     rows = []
     for bound, one in found.items():
-        case = analysis.Case(explanation=one)
+        case = Case(explanation=one)
         rows.append(
             [
                 f"{bound:g}",
@@ -190,6 +191,6 @@ def diversity(folder: Path) -> dict[str, Any]:
                 number(float(one.outputs.mean())),
             ]
         )
-    factual = analysis.diversity(case.embedded[0])
+    factual = mean_distance(case.embedded[0])
     header = ["U_x", "diversity", "input distance", "output distance", "mean risk"]
     return {"table": markdown(header, rows), "factual": factual}

@@ -10,6 +10,7 @@ from benchmarks.paper.methods import rules_in_order
 from benchmarks.paper.published import PERCENTILES, SHIFTS
 from benchmarks.paper.questions import THRESHOLD, Question
 from benchmarks.rivals import Ares, Dice
+from benchmarks.rivals.distances import diversity
 from benchmarks.rivals.measures import (
     METRICS,
     PaperCase,
@@ -18,7 +19,6 @@ from benchmarks.rivals.measures import (
 )
 
 import elsewise as ew
-from elsewise import analysis
 
 __all__ = ["measured", "timed"]
 
@@ -50,7 +50,7 @@ def measured(question: Question, explanation: ew.Explanation) -> dict[str, float
         "valid rows": float((outputs >= THRESHOLD).sum()),
         "input distance": explanation.certificate.inputs.untrimmed,
         "distance to ones": float(np.sqrt(np.mean((1.0 - outputs) ** 2))),
-        "data diversity": analysis.diversity(case.embedded[0]),
+        "data diversity": diversity(case.embedded[0]),
         "broken groups": _broken_groups(question, case.after),
         **_published_differences(question, case),
         **_shifts(question, case),

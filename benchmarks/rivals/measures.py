@@ -1,4 +1,4 @@
-"""The paper's measures that the library does not offer: pure functions, and one table of them.
+"""The paper's measures beside those of `compare`: pure functions, and one table of them.
 
 Where the paper's definition and a corrected one differ, both are here and the paper's is called
 ``published``.
@@ -11,9 +11,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from benchmarks.rivals import compare
+from benchmarks.rivals.compare import Case, Metric
+from benchmarks.rivals.distances import TRIM, mmd
 
-from elsewise import analysis
-from elsewise.analysis import Metric
 from elsewise.features import Kind, changed_cells
 
 __all__ = [
@@ -33,8 +34,6 @@ __all__ = [
 BINS = 10
 PERCENTILES = ((0.0, 0.15), (0.15, 0.3), (0.3, 0.7), (0.7, 0.85), (0.85, 1.0))
 """The paper's five ranges."""
-TRIM = 0.1
-"""Share that `elsewise.analysis.sliced_ot` leaves out at either end."""
 
 
 def bin_units(before: np.ndarray, after: np.ndarray, widths: np.ndarray) -> np.ndarray:
@@ -217,7 +216,7 @@ def dpc(diversity: float, ot: float, validity: float) -> float:
     return diversity / ot * validity if ot > 0 else float("nan")
 
 
-class PaperCase(analysis.Case):
+class PaperCase(Case):
     """An explanation as the paper's measures see it: arrays, each computed once."""
 
     @cached_property
@@ -285,12 +284,12 @@ def _ranges(attribute: str, text: str, prefix: str) -> dict[str, Metric]:
 
 
 METRICS: dict[str, Metric] = {
-    **analysis.METRICS,
+    **compare.METRICS,
     "ot published": Metric(
         lambda case: published_ot(case.ot), "ot, normalised twice as in the paper"
     ),
     "mmd": Metric(
-        lambda case: analysis.mmd(case.embedded[1], case.embedded[0]),
+        lambda case: mmd(case.embedded[1], case.embedded[0]),
         "squared MMD of the inputs, Gaussian kernel of width 1 as in the paper",
     ),
     "ares cost": Metric(
@@ -316,4 +315,4 @@ METRICS: dict[str, Metric] = {
         "diversity / ot * validity; compare above validity 0.8 only",
     ),
 }
-"""Every measure of the library and of the paper by its name; each takes a `PaperCase`."""
+"""Every measure of `compare` and of the paper by its name; each takes a `PaperCase`."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from benchmarks.rivals.compare import compare
 
 import elsewise as ew
-from elsewise.analysis import compare, from_counterfactuals
+from elsewise.analysis import from_counterfactuals
 from elsewise.errors import InvalidInput
 
 

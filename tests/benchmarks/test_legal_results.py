@@ -11,6 +11,8 @@ import torch
 from benchmarks.paper import models
 from benchmarks.paper.data import Experiment
 from benchmarks.paper.questions import Question, compas_groups
+from benchmarks.rivals.compare import explanation_ot, validity
+from benchmarks.rivals.distances import sliced_ot
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 import elsewise as ew
@@ -56,9 +58,7 @@ def test_trees_on_heloc(trees: tuple, size: int, validity: float, ot: float) -> 
         assert (explanation.outputs[:, 0] == model.predict_proba(after)[:, 1]).all()
         low, high = train.min().clip(upper=rows.min()), train.max().clip(lower=rows.max())
         assert ((after >= low) & (after <= high)).all(axis=None)
-        reached.append(
-            (ew.analysis.validity(explanation.outputs), ew.analysis.explanation_ot(explanation))
-        )
+        reached.append((validity(explanation.outputs), explanation_ot(explanation)))
     assert any(v >= validity and d <= ot for v, d in reached), reached
 
 
@@ -104,8 +104,8 @@ def test_compas_with_legal_groups(compas: Question, target: str) -> None:
             assert (after[columns].sum(axis=1) == 1).all()
             assert set(np.unique(after[columns])) <= {0, 1}
         assert (after.dtypes == rows.dtypes).all()
-        distance = ew.analysis.sliced_ot(seen(after), seen(rows))
-        assert ew.analysis.explanation_ot(explanation) == pytest.approx(distance, rel=0.05)
-        reached.append((ew.analysis.validity(explanation.outputs), distance))
+        distance = sliced_ot(seen(after), seen(rows))
+        assert explanation_ot(explanation) == pytest.approx(distance, rel=0.05)
+        reached.append((validity(explanation.outputs), distance))
     largest = GOALS[target][compas.model_name]
     assert any(v >= 0.97 and d <= largest for v, d in reached), reached

@@ -18,6 +18,7 @@ from benchmarks.paper.data import Experiment
 from benchmarks.paper.measures import measured
 from benchmarks.paper.methods import rules_in_order
 from benchmarks.rivals import ares
+from benchmarks.rivals.compare import explanation_ot
 
 import elsewise as ew
 from elsewise.analysis import from_counterfactuals
@@ -245,7 +246,7 @@ def test_the_papers_step_weighs_both_sides(
     for eta in (0.0, 0.7, 0.999):
         monkeypatch.setitem(discount.ETA, "HELOC", eta)
         found = discount.discount(small, ew.targets.constant(1.0))
-        ends[eta] = (ew.analysis.explanation_ot(found), float(found.outputs.mean()))
+        ends[eta] = (explanation_ot(found), float(found.outputs.mean()))
     assert ends[0.0][0] < 1e-3
     assert ends[0.0][0] < ends[0.7][0] < ends[0.999][0]
     assert ends[0.0][1] < ends[0.7][1] < ends[0.999][1]
@@ -297,10 +298,10 @@ def test_a_step_too_long_is_halved(
 ) -> None:
     monkeypatch.setattr(discount, "STEP", 4.0 * discount.STEP)
     found = discount.discount(small, ew.targets.constant(1.0))
-    assert ew.analysis.explanation_ot(found) < 10.0
+    assert explanation_ot(found) < 10.0
     monkeypatch.setattr(discount, "HALVINGS", 0)
     wild = discount.discount(small, ew.targets.constant(1.0))
-    assert ew.analysis.explanation_ot(wild) > 10.0
+    assert explanation_ot(wild) > 10.0
 
 
 def test_measures_count_rows_and_agree_with_the_library(small: questions.Question) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 import torch
 from benchmarks.paper import data, models
+from benchmarks.rivals.compare import explanation_ot
 
 import elsewise as ew
 import paper
@@ -59,8 +60,8 @@ def test_heloc(name: str) -> None:
     for limit in LIMITS:
         explanation = counted(question.model.module, lambda limit=limit: explain(limit))
         found[limit] = (
-            ew.analysis.validity(explanation.outputs),
-            ew.analysis.explanation_ot(explanation),
+            validity(explanation.outputs),
+            explanation_ot(explanation),
         )
         assert explanation.certificate.outputs.met == explanation.ok
     assert any(valid >= validity and ot <= largest for valid, ot in found.values()), found

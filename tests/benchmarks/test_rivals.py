@@ -24,6 +24,7 @@ from benchmarks.rivals import (
     globe_ce,
 )
 from benchmarks.rivals.ares import _Ground, _local_search, _value
+from benchmarks.rivals.compare import compare, explanation_ot, validity
 from benchmarks.rivals.items import bins_of, frequent_itemsets
 from benchmarks.rivals.measures import ares_cost, bin_units
 from benchmarks.rivals.question import pose
@@ -31,7 +32,7 @@ from benchmarks.rivals.question import pose
 import elsewise as ew
 import paper
 from applicants import applicants, refused_of, score
-from elsewise.analysis import BaselineExplanation, compare, explanation_ot, validity
+from elsewise.analysis import BaselineExplanation
 from elsewise.errors import InvalidInput, MissingExtra
 
 

@@ -9,9 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-
-from elsewise._arrays import to_numpy
-from elsewise.analysis._metrics import (
+from benchmarks.rivals.distances import (
     TRIM,
     diversity,
     illegal_rows,
@@ -20,6 +18,8 @@ from elsewise.analysis._metrics import (
     nearest_distances,
     sliced_ot,
 )
+
+from elsewise._arrays import to_numpy
 from elsewise.errors import InvalidInput
 from elsewise.explanation import Explanation
 from elsewise.features import changed_cells
@@ -167,7 +167,7 @@ def compare(
     Parameters
     ----------
     explanations
-        From `elsewise.explain` or `from_counterfactuals`.
+        From `elsewise.explain`, `from_counterfactuals` or a method of this package.
     names
         One per explanation; numbered by default.
     threshold
