@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from elsewise import plots
 from elsewise.plots._style import (
     COUNTERFACTUAL,
     CYCLE,
@@ -134,10 +133,22 @@ def levels(cells: pd.DataFrame) -> plt.Figure:
             for at in [part["method"] == method]
             for level, column in zip(LEVELS, columns, strict=True)
         ]
-        plots.calibration(pd.DataFrame(records), ax=ax)
-        ax.get_legend().remove()
-        ax.set_title(side, loc="left", color=INK, fontsize="medium", fontweight="bold")
+        _promised(ax, pd.DataFrame(records), side)
     return _with_legend(figure, axes[0])
+
+
+def _promised(ax: Axes, records: pd.DataFrame, title: str) -> None:
+    """How often limits held (coverage) against how often they should (nominal), by name."""
+    low = float(min(records["nominal"].min(), records["coverage"].min()))
+    ax.plot([low, 1], [low, 1], color=FACTUAL, linewidth=1, linestyle=":", label="as promised")
+    for k, (name, part) in enumerate(records.groupby("name", sort=False)):
+        line = part.sort_values("nominal")
+        style = {"color": CYCLE[k % len(CYCLE)], "marker": MARKERS[k % len(MARKERS)]}
+        ax.plot(line["nominal"], line["coverage"], linewidth=1.8, label=name, **style)
+    ax.margins(x=0.05, y=0.1)
+    percent_axis(ax, "x")
+    percent_axis(ax, "y")
+    dress(ax, title=title, x="promised", y="held in repeated experiments", grid="both")
 
 
 def error(convergence: pd.DataFrame) -> plt.Figure:

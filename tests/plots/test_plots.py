@@ -333,24 +333,16 @@ def test_tables_are_drawn_as_they_are() -> None:
             "outputs": [0.1, 0.3, 0.2],
             "inputs_limit": [0.25, 0.15, 0.4],
             "outputs_limit": [0.12, 0.33, 0.3],
-            "diversity": [1.0, 2.0, 3.0],
-            "nominal": [0.95, 0.9, 0.9],
-            "coverage": [0.96, 0.9, 0.8],
-            "error": [0.01, 0.01, 0.02],
             "chosen": [True, False, False],
         }
     )
-    assert lines(plots.diversity(records))["ours"].tolist() == [2.0, 1.0]
     front = plots.frontier(records)
     assert lines(front)["distance"].tolist() == [0.3, 0.1, 0.2]
     assert lines(front)["chosen"].tolist() == [0.1]
     together = plots.comparison(records.iloc[[0, 2]])
     assert [t.get_text() for t in together.get_legend().get_texts()] == ["ours", "theirs"]
-    promised = plots.calibration(records)
-    assert lines(promised)["ours"].tolist() == [0.9, 0.96]
     plain = plots.frontier(records[["inputs", "outputs"]])
     assert set(lines(plain)) == {"distance"}
-    assert set(lines(plots.diversity(records.drop(columns="name")))) == {"diversity"}
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,8 @@
 
 Pictures of an explanation take ``(explanation, ax=None)`` and return the Axes; those of several
 panels (`features`, `scatter`, `panel`) return an array of Axes. Pictures of plain tables
-(`diversity`, `frontier`, `comparison`, `calibration`, `policy`) take a DataFrame in place of the
-explanation, `waterfall` a `Difference`.
+(`frontier`, `comparison`, `policy`) take a DataFrame in place of the explanation, `waterfall` a
+`Difference`.
 """
 
 from __future__ import annotations
@@ -15,16 +15,14 @@ from elsewise.plots._policy_plot import policy
 from elsewise.plots._quantile_plots import feature, features, outputs, projected
 from elsewise.plots._search import convergence
 from elsewise.plots._svg import to_svg
-from elsewise.plots._table_plots import calibration, comparison, diversity, frontier
+from elsewise.plots._table_plots import comparison, frontier
 from elsewise.plots._waterfall import waterfall
 
 __all__ = [
-    "calibration",
     "changes",
     "comparison",
     "convergence",
     "correlations",
-    "diversity",
     "feature",
     "features",
     "flows",

@@ -1,4 +1,4 @@
-"""Pictures of plain tables: diversity, frontier, methods side by side, calibration."""
+"""Pictures of plain tables: frontier, runs side by side."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import pandas as pd
 from elsewise.plots._style import (
     COUNTERFACTUAL,
     CYCLE,
-    FACTUAL,
     INPUTS,
     MARKERS,
     OUTPUTS,
@@ -18,7 +17,6 @@ from elsewise.plots._style import (
     columns_of,
     dress,
     legend,
-    percent_axis,
     readable,
 )
 from elsewise.request import Bounds
@@ -26,23 +24,7 @@ from elsewise.request import Bounds
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["calibration", "comparison", "diversity", "frontier"]
-
-
-def diversity(records: pd.DataFrame, ax: Axes | None = None) -> Axes:
-    """Draw how diverse the counterfactual rows are against the input limit they were given.
-
-    Parameters
-    ----------
-    records
-        DataFrame with the columns ``inputs`` (the limit U_x) and ``diversity``; one line for each
-        value of a column ``name``, if there is one.
-    ax
-        Where to draw; a new figure by default.
-    """
-    ax = canvas(ax)
-    _lines(ax, columns_of(records, "inputs", "diversity"), "inputs", "diversity")
-    return dress(ax, title="Diversity", x="input limit U_x", y="diversity")
+__all__ = ["comparison", "frontier"]
 
 
 class Curve(Protocol):
@@ -160,48 +142,3 @@ def comparison(records: pd.DataFrame, ax: Axes | None = None) -> Axes:
         y="output distance (to the target)",
         grid="both",
     )
-
-
-def calibration(records: pd.DataFrame, ax: Axes | None = None) -> Axes:
-    """Draw how often limits held against how often they should.
-
-    Parameters
-    ----------
-    records
-        DataFrame with the columns ``nominal`` and ``coverage`` (shares), ``error`` (standard error)
-        if there is one; one line for each value of a column ``name``, if there is one.
-    ax
-        Where to draw; a new figure by default.
-    """
-    table = columns_of(records, "nominal", "coverage")
-    ax = canvas(ax, 4.6, 4.2)
-    low = float(min(table["nominal"].min(), table["coverage"].min()))
-    ax.plot([low, 1], [low, 1], color=FACTUAL, linewidth=1, linestyle=":", label="as promised")
-    _lines(ax, table, "nominal", "coverage")
-    percent_axis(ax, "x")
-    percent_axis(ax, "y")
-    return dress(
-        ax, title="Calibration", x="promised", y="held in repeated experiments", grid="both"
-    )
-
-
-def _lines(ax: Axes, table: pd.DataFrame, x: str, y: str) -> None:
-    """One line for each name, or one for all."""
-    groups = table.groupby("name", sort=False) if "name" in table.columns else [("", table)]
-    for k, (name, part) in enumerate(groups):
-        ordered = part.sort_values(x)
-        colour = CYCLE[k % len(CYCLE)]
-        ax.plot(
-            ordered[x],
-            ordered[y],
-            color=colour,
-            marker=MARKERS[k % len(MARKERS)],
-            linewidth=1.8,
-            label=readable(name) if name else y,
-        )
-        if "error" in ordered.columns:
-            low, high = (ordered[y] + sign * 2.0 * ordered["error"] for sign in (-1.0, 1.0))
-            ax.fill_between(ordered[x], low, high, color=colour, alpha=0.15, linewidth=0)
-    ax.margins(x=0.05, y=0.1)
-    if len(ax.lines) > 1:
-        legend(ax)
