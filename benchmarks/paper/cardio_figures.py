@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from benchmarks.paper import data, models
+from benchmarks.paper import data, joint_pictures, models
 from benchmarks.paper.pictures import plt, save
 from benchmarks.paper.tables import markdown, number
 from benchmarks.rivals.compare import Case
@@ -92,8 +92,8 @@ def convergence(folder: Path) -> dict[str, Any]:
 def _plans(explanation: ew.Explanation, folder: Path) -> dict[str, float]:
     mu, nu = explanation.mu(), explanation.nu()
     figure, axes = plt.subplots(1, 2, figsize=(9.0, 4.2), layout="constrained")
-    ew.plots.mu(explanation, axes[0], mu)
-    ew.plots.nu(explanation, axes[1], nu)
+    joint_pictures.mu(explanation, axes[0], mu)
+    joint_pictures.nu(explanation, axes[1], nu)
     save(figure, folder / "plans.png")
     before = np.argsort(explanation.factual_outputs[:, 0], kind="stable")
     wanted = np.argsort(explanation.problem.target.values[:, 0], kind="stable")

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from benchmarks.paper import data, models
+from benchmarks.paper import data, joint_pictures, models
 from benchmarks.paper.data import Experiment
 from benchmarks.paper.pictures import save
 from benchmarks.paper.questions import with_groups
@@ -95,7 +95,7 @@ def scatter(folder: Path) -> dict[str, Any]:
         certify="in-sample",
         progress=False,
     )
-    axes = ew.plots.scatter(explanation, *SCATTERED)
+    axes = joint_pictures.scatter(explanation, *SCATTERED)
     save(axes[0].figure, folder / "german-credit-scatter.png")
     found = surprises(explanation, {"Credit amount": -1})
     step = round(float(train["Credit amount"].std()))

@@ -278,53 +278,6 @@ def test_the_interval_of_eta_narrows_around_it(explanation: ew.Explanation) -> N
     assert _intervals(explained(outputs=0.2))[0].size == 0
 
 
-def test_plans_are_binned_and_keep_their_mass(explanation: ew.Explanation) -> None:
-    for draw in (plots.mu, plots.nu):
-        (image,) = draw(explanation).images
-        mass = np.asarray(image.get_array())
-        assert max(mass.shape) <= 100
-        assert mass.sum() == pytest.approx(1.0)
-
-
-def test_the_plan_of_unmoved_rows_is_the_diagonal() -> None:
-    same = explained(ew.targets.at_least(0.0), outputs=0.5)
-    (image,) = plots.mu(same).images
-    assert np.trace(np.asarray(image.get_array())) == pytest.approx(1.0)
-
-
-@pytest.mark.parametrize(
-    "target", [ew.targets.sample(np.linspace(0.2, 0.9, 70)), ew.targets.constant(0.7)]
-)
-def test_the_output_plan_of_other_targets(target: ew.targets.Target) -> None:
-    (image,) = plots.nu(explained(target, outputs=0.9)).images
-    assert np.asarray(image.get_array()).sum() == pytest.approx(1.0)
-
-
-def test_correlations_stand_on_both_sides_of_the_diagonal(explanation: ew.Explanation) -> None:
-    ax = plots.correlations(explanation)
-    before = explanation.factual[["income", "debt", "cards"]].corr()
-    after = explanation.counterfactual[["income", "debt", "cards"]].corr()
-    words = {tuple(map(int, text.get_position())): text.get_text() for text in ax.texts}
-    assert words[0, 1] == f"{before.loc['debt', 'income']:.2f}"
-    assert words[1, 0] == f"{after.loc['debt', 'income']:.2f}"
-
-
-def test_scatter_draws_rows_beside_each_other(explanation: ew.Explanation) -> None:
-    left, right = plots.scatter(explanation, "income", "debt", size="cards")
-    for ax, rows, outputs in (
-        (left, explanation.factual, explanation.factual_outputs),
-        (right, explanation.counterfactual, explanation.outputs),
-    ):
-        points = ax.collections[0]
-        np.testing.assert_allclose(points.get_offsets(), rows[["income", "debt"]])
-        np.testing.assert_allclose(points.get_array(), outputs[:, 0])
-        assert len(set(points.get_sizes())) == rows["cards"].nunique()
-    assert left.get_xlim() == right.get_xlim()
-    assert plots.scatter(explanation)[0].get_xlabel() in {"income", "debt", "cards"}
-    with pytest.raises(InvalidInput, match="two columns of numbers"):
-        plots.scatter(explanation, x="home")
-
-
 def test_tables_are_drawn_as_they_are() -> None:
     records = pd.DataFrame(
         {
@@ -379,9 +332,6 @@ def test_pictures_draw_where_they_are_told_and_never_show(
         plots.projected,
         plots.changes,
         plots.convergence,
-        plots.mu,
-        plots.nu,
-        plots.correlations,
     ):
         _, ax = plt.subplots()
         before = len(plt.get_fignums())
@@ -391,7 +341,7 @@ def test_pictures_draw_where_they_are_told_and_never_show(
 
 def test_hostile_names_are_drawn_as_short_text() -> None:
     hostile = people.hostile()
-    for draw in (plots.changes, plots.correlations, plots.outputs):
+    for draw in (plots.changes, plots.outputs):
         draw(hostile).figure.savefig(io.BytesIO(), format="svg")
     plots.flows(hostile, "home").figure.savefig(io.BytesIO(), format="png")
     title = plots.feature(hostile, HOSTILE).get_title(loc="left")

@@ -1,15 +1,13 @@
 """Pictures of an explanation: compute nothing heavy, return Axes, never show.
 
 Pictures of an explanation take ``(explanation, ax=None)`` and return the Axes; those of several
-panels (`features`, `scatter`, `panel`) return an array of Axes. Pictures of plain tables
-(`frontier`, `comparison`, `policy`) take a DataFrame in place of the explanation, `waterfall` a
-`Difference`.
+panels (`features`, `panel`) return an array of Axes. Pictures of plain tables (`frontier`,
+`comparison`, `policy`) take a DataFrame in place of the explanation, `waterfall` a `Difference`.
 """
 
 from __future__ import annotations
 
 from elsewise.plots._change_plots import changes, flows
-from elsewise.plots._joint import correlations, mu, nu, scatter
 from elsewise.plots._panel import panel
 from elsewise.plots._policy_plot import policy
 from elsewise.plots._quantile_plots import feature, features, outputs, projected
@@ -22,18 +20,14 @@ __all__ = [
     "changes",
     "comparison",
     "convergence",
-    "correlations",
     "feature",
     "features",
     "flows",
     "frontier",
-    "mu",
-    "nu",
     "outputs",
     "panel",
     "policy",
     "projected",
-    "scatter",
     "to_svg",
     "waterfall",
 ]

@@ -14,7 +14,6 @@ from elsewise.errors import InvalidInput
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.colors import Colormap
 
 Axis = Literal["both", "x", "y"]
 
@@ -134,14 +133,6 @@ def quantiles(values: np.ndarray, levels: np.ndarray) -> np.ndarray:
     if known.size == 0:
         return np.full(levels.shape, np.nan)
     return np.asarray(np.quantile(known, levels, method="inverted_cdf"))
-
-
-def shades(colour: str) -> Colormap:
-    """Return a colour map from transparent to ``colour``: readable on light and dark pages."""
-    from matplotlib.colors import LinearSegmentedColormap, to_rgb
-
-    rgb = to_rgb(colour)
-    return LinearSegmentedColormap.from_list("shades", [(*rgb, 0.0), (*rgb, 1.0)])
 
 
 def columns_of(records: pd.DataFrame, *names: str) -> pd.DataFrame:

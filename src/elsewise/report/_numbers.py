@@ -26,7 +26,6 @@ __all__ = [
     "drift",
     "fingerprints",
     "output_table",
-    "rank_correlation",
     "summary",
 ]
 
@@ -63,20 +62,6 @@ def correlation_changes(
         (names[i], names[k], float(before[i, k]), float(after[i, k]))
         for i, k in zip(rows[order], columns[order], strict=True)
     ]
-
-
-def rank_correlation(before: np.ndarray, after: np.ndarray) -> float:
-    """Spearman's rank correlation; 0 where one side has no order.
-
-    Examples
-    --------
-    >>> rank_correlation(np.array([1.0, 2.0, 3.0]), np.array([1.0, 9.0, 5.0]))
-    0.5
-    """
-    ranks = [pd.Series(values).rank().to_numpy() for values in (before, after)]
-    first, second = (rank - rank.mean() for rank in ranks)
-    size = math.sqrt(float(first @ first) * float(second @ second))
-    return float(first @ second) / size if size > 0 else 0.0
 
 
 def fingerprints(explanation: Explanation) -> dict[str, str]:

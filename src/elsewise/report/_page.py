@@ -20,11 +20,9 @@ from elsewise.report._numbers import (
     drift,
     fingerprints,
     output_table,
-    rank_correlation,
 )
 from elsewise.report._parts import Section, Table, cell_text, figure
 from elsewise.report._words import change_words, level
-from elsewise.targets import Constant, Derived
 from elsewise.text import amount, one_line, percent
 
 if TYPE_CHECKING:
@@ -56,7 +54,6 @@ def sections(
         _groups(explanation),
         _flows(explanation),
         _joint(explanation),
-        _plans(explanation),
         _drift(explanation),
         *extras,
         _search(explanation),
@@ -216,89 +213,30 @@ def _flows(explanation: Explanation) -> Section | None:
 
 def _joint(explanation: Explanation) -> Section:
     names, before, after = correlation_pair(explanation)
-    figures = [
-        figure(
-            partial(plots.projected, explanation),
-            "projected",
-            "All features at once, projected on their mean change.",
-            "Quantile curves of the projected rows, factual and counterfactual.",
-            (4.4, 3.2),
-            small=True,
-        )
-    ]
-    tables: tuple[Table, ...] = ()
-    if len(names) > 1:
-        pairs = correlation_changes(names, before, after)
-        one, two, old, new = pairs[0]
-        figures.append(
-            figure(
-                partial(plots.correlations, explanation),
-                "correlations",
-                "Correlations: factual below the diagonal, counterfactual above.",
-                f"The largest change: {one} and {two}, from {old:.2f} to {new:.2f}.",
-                (4.4, 4.0),
-                small=True,
-            )
-        )
-        rows = tuple((str(a), str(b), f"{r:.2f}", f"{s:.2f}") for a, b, r, s in pairs)
-        columns = ("feature", "and", "factual", "counterfactual")
-        caption = "Correlations that change most"
-        tables = (Table(caption=caption, columns=columns, rows=rows),)
+    picture = figure(
+        partial(plots.projected, explanation),
+        "projected",
+        "All features at once, projected on their mean change.",
+        "Quantile curves of the projected rows, factual and counterfactual.",
+        (4.4, 3.2),
+    )
+    rows = tuple(
+        (str(a), str(b), f"{r:.2f}", f"{s:.2f}")
+        for a, b, r, s in correlation_changes(names, before, after)
+    )
+    table = Table(
+        caption="Correlations that change most",
+        columns=("feature", "and", "factual", "counterfactual"),
+        rows=rows,
+    )
     return Section(
         anchor="joint",
         title="Does the population hang together?",
         text=("The distance compares joint distributions, so relations between features count.",),
-        figures=tuple(figures),
-        tables=tables,
+        figures=(picture,),
+        tables=(table,) if rows else (),
+        beside=bool(rows),
     )
-
-
-def _plans(explanation: Explanation) -> Section:
-    inputs, outputs = explanation.mu(), explanation.nu()
-    own = float(inputs.trace()) * inputs.shape[0]
-    order = rank_correlation(explanation.factual_outputs[:, 0], explanation.outputs[:, 0])
-    pairs = f"a row is paired with its own counterpart {amount(own)} times as often as by chance"
-    ranks = f"the rank correlation of a row's output before and after is {order:.2f}"
-    figures = [
-        figure(
-            partial(plots.mu, explanation, plan=inputs),
-            "plan-mu",
-            f"Input plan (mu): {pairs}.",
-            "Heat map of the mass between counterfactual and factual rows.",
-            (4.4, 4.1),
-            small=True,
-        )
-    ]
-    text = [
-        "A bright diagonal of the input plan means that rows stay themselves; of the output plan, "
-        "that their order by output stays. The first without the second is worth a closer look.",
-        f"{pairs[0].upper()}{pairs[1:]}; {ranks}.",
-    ]
-    if isinstance(explanation.problem.target, Constant) or _level_target(explanation):
-        text.append("The output plan is not drawn: every row is wanted at the same output.")
-    else:
-        figures.append(
-            figure(
-                partial(plots.nu, explanation, plan=outputs),
-                "plan-nu",
-                f"Output plan (nu): {ranks}.",
-                "Heat map of the mass between counterfactual rows and the target.",
-                (4.4, 4.1),
-                small=True,
-            )
-        )
-    return Section(
-        anchor="plans", title="Who is paired with whom", text=tuple(text), figures=tuple(figures)
-    )
-
-
-def _level_target(explanation: Explanation) -> bool:
-    """Whether the target wants the same output of every row."""
-    target = explanation.problem.target
-    if not isinstance(target, Derived):
-        return False
-    wanted = to_numpy(target.of(explanation.factual_outputs))
-    return bool(np.all(wanted == wanted[0]))
 
 
 def _drift(explanation: Explanation) -> Section:

@@ -1,39 +1,33 @@
-"""The joint structure: plans, correlations, and rows in two features."""
+"""The paper's pictures of the joint structure: plans, and rows in two features."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import scipy.sparse
+from matplotlib.axes import Axes
+from matplotlib.colors import Colormap, LinearSegmentedColormap, to_rgb
 
+from elsewise.analysis import Column, column_named, columns_of
 from elsewise.analysis import changes as changes_of
-from elsewise.analysis import column_named, columns_of, correlation_pair
 from elsewise.errors import InvalidInput
+from elsewise.explanation import Explanation
 from elsewise.plots._style import (
     COUNTERFACTUAL,
     INK,
-    TARGET,
     canvas,
     canvases,
     dress,
     readable,
-    shades,
 )
 from elsewise.targets import Constant, Derived, Sample
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-    from elsewise.analysis import Column
-    from elsewise.explanation import Explanation
-
-__all__ = ["correlations", "mu", "nu", "scatter"]
+__all__ = ["mu", "nu", "scatter"]
 
 MOST_BINS = 100
 MOST_POINTS = 1500
-MOST_FEATURES = 14
 
 
 def mu(
@@ -87,6 +81,12 @@ def nu(
     return _heat(canvas(ax, 4.4, 4.0), mass, "Output plan (nu)", "target")
 
 
+def _shades(colour: str) -> Colormap:
+    """Return a colour map from transparent to ``colour``."""
+    rgb = to_rgb(colour)
+    return LinearSegmentedColormap.from_list("shades", [(*rgb, 0.0), (*rgb, 1.0)])
+
+
 def _output_order(explanation: Explanation) -> np.ndarray:
     return np.argsort(explanation.factual_outputs[:, 0], kind="stable")
 
@@ -106,7 +106,7 @@ def _binned(plan: scipy.sparse.csr_array, rows: np.ndarray, columns: np.ndarray)
 def _heat(ax: Axes, mass: np.ndarray, title: str, x: str) -> Axes:
     ax.imshow(
         mass,
-        cmap=shades(COUNTERFACTUAL),
+        cmap=_shades(COUNTERFACTUAL),
         vmin=0,
         vmax=float(mass.max()),
         origin="lower",
@@ -119,52 +119,6 @@ def _heat(ax: Axes, mass: np.ndarray, title: str, x: str) -> Axes:
     ax.set_yticks([0, 1], ["low", "high"])
     dress(ax, title=title, x=f"{x}, by output", y="counterfactual rows", grid=None)
     return ax
-
-
-def correlations(explanation: Explanation, ax: Axes | None = None) -> Axes:
-    """Draw the correlations between numbers: factual below the diagonal, counterfactual above.
-
-    Parameters
-    ----------
-    explanation
-        What to draw.
-    ax
-        Where to draw; a new figure by default.
-    """
-    names, before, after = correlation_pair(explanation)
-    names, before, after = (
-        names[:MOST_FEATURES],
-        *(part[:MOST_FEATURES, :MOST_FEATURES] for part in (before, after)),
-    )
-    ax = canvas(ax, 5.0, 4.6)
-    size = len(names)
-    shown = np.where(np.tri(size, dtype=bool), before, after)
-    np.fill_diagonal(shown, 0.0)
-    for positive, colour in ((True, COUNTERFACTUAL), (False, TARGET)):
-        ax.imshow(
-            np.clip(shown if positive else -shown, 0, None), cmap=shades(colour), vmin=0, vmax=1
-        )
-    if size <= 8:
-        for i, k in np.ndindex(size, size):
-            if i != k:
-                ax.text(
-                    k,
-                    i,
-                    f"{shown[i, k]:.2f}",
-                    ha="center",
-                    va="center",
-                    fontsize="small",
-                    color=INK,
-                )
-    short = [readable(name, 16) for name in names]
-    ax.set_xticks(range(size), short, rotation=40, ha="right", rotation_mode="anchor")
-    ax.set_yticks(range(size), short)
-    return dress(
-        ax,
-        title="Correlations",
-        x="below the diagonal: factual; above: counterfactual",
-        grid=None,
-    )
 
 
 def scatter(
