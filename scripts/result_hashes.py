@@ -345,7 +345,7 @@ def answered(run: Callable[[], Answers]) -> dict[str, Any]:
     shown = [f"{name} {value:.12g}" for name, value in values.items() if value is not None]
     return {
         "frame": digest([part for frame, _ in answers for part in frame_bytes(frame)]),
-        "outcome": " + ".join(answer.status.outcome.name for _, answer in answers),
+        "outcome": " + ".join(str(answer.status.verdict) for _, answer in answers),
         "certificate": digest([line.encode() for line in shown]),
         "numbers": values,
         "seconds": round(time.process_time() - start, 2),

@@ -225,7 +225,6 @@ def test_row_noise_is_normal_and_follows_the_row(seed: int, columns: int, size: 
 
 def test_rows_are_moved_in_blocks_with_the_same_result(monkeypatch: pytest.MonkeyPatch) -> None:
     """Bounded memory: many small blocks give what one large block gives."""
-    from elsewise import maps
 
     rng = np.random.default_rng(3)
     rows = pd.DataFrame(rng.normal(size=(60, 3)), columns=list("abc")).assign(
@@ -235,7 +234,7 @@ def test_rows_are_moved_in_blocks_with_the_same_result(monkeypatch: pytest.Monke
     explanation = ew.explain(
         model, rows, target=ew.targets.shift(0.4), bounds=ew.Bounds(outputs=0.2), seed=0
     )
-    monkeypatch.setattr(maps, "block_rows", lambda cells, *, device: 7)
+    monkeypatch.setattr("elsewise.moves._row_step.block_rows", lambda cells, *, device: 7)
     pd.testing.assert_frame_equal(
         explanation.apply(rows), explanation.counterfactual, rtol=0, atol=1e-9
     )

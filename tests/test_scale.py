@@ -373,7 +373,7 @@ def test_steps_taken_at_once_are_steps_taken_in_turn(monkeypatch: pytest.MonkeyP
 
     in_turn = moved()
     monkeypatch.setattr(place + "on_device", lambda rows: True)
-    monkeypatch.setattr(place + "_go", go)
+    monkeypatch.setattr(place + "_accept_cheapest", go)
     at_once = moved()
     assert sum(rivals) > 10
     assert len(winners) > 1

@@ -22,8 +22,9 @@ import numpy as np
 import torch
 
 import elsewise as ew
-from elsewise import _explain, maps, transport
+from elsewise import _explain, measure, transport
 from elsewise.models._torch import TorchOutputs
+from elsewise.moves import _row_step
 from elsewise.request import _ask as asking
 from elsewise.request import pose
 from elsewise.search import _loop as solver
@@ -182,12 +183,12 @@ PLACES = {
         (TorchOutputs, "values_and_gradient", "model"),
     ),
     "places": (
-        (solver, "look_at_inputs", "plans of the inputs"),
-        (solver, "look_at_outputs", "plans of the outputs"),
-        (maps, "transported", "anchors"),
-        (maps, "_view", "slope"),
-        (maps, "smooth_steps", "steps"),
-        (maps, "steps_in_turn", "choice, and the model"),
+        (measure, "measure_inputs", "plans of the inputs"),
+        (measure, "measure_outputs", "plans of the outputs"),
+        (_row_step, "transported", "anchors"),
+        (_row_step, "_view", "slope"),
+        (_row_step, "smooth_steps", "steps"),
+        (_row_step, "steps_in_turn", "choice, and the model"),
     ),
 }
 

@@ -23,7 +23,7 @@ import elsewise as ew
 from elsewise import analysis
 from elsewise._arrays import asarray_like, to_numpy
 from elsewise.measure import Recording, measure_inputs
-from elsewise.moves import Motion, Rows, Step, move
+from elsewise.moves import Motion, MoveContext, Rows, Step, move
 from elsewise.request import Problem, populate, pose
 from elsewise.targets import Constant, Derived, Target
 
@@ -138,7 +138,7 @@ def _descent(problem: Problem, eta: float, length: float) -> tuple[np.ndarray, f
             wanted=None,
             edits=None,
         )
-        rows = move(problem, motion, population, step, rows, embedded).rows
+        rows = move(MoveContext(problem, motion, population, step, rows, embedded)).rows
     return to_numpy(rows.codes), first, seen[-1]
 
 

@@ -19,10 +19,9 @@ from benchmarks.rivals.distances import (
     sliced_ot,
 )
 
-from elsewise._arrays import to_numpy
+from elsewise._arrays import changed_cells, to_numpy
 from elsewise.errors import InvalidInput
 from elsewise.explanation import Explanation
-from elsewise.features import changed_cells
 
 __all__ = ["METRICS", "Case", "Metric", "compare", "explanation_ot", "validity"]
 

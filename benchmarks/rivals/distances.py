@@ -8,7 +8,8 @@ import numpy as np
 from scipy.spatial import cKDTree
 from scipy.spatial.distance import cdist, pdist
 
-from elsewise.features import Schema, changed_cells
+from elsewise._arrays import changed_cells
+from elsewise.features import Schema
 from elsewise.transport import sliced_squared_distance
 
 __all__ = [

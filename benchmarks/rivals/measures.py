@@ -15,7 +15,8 @@ from benchmarks.rivals import compare
 from benchmarks.rivals.compare import Case, Metric
 from benchmarks.rivals.distances import TRIM, mmd
 
-from elsewise.features import Kind, changed_cells
+from elsewise._arrays import changed_cells
+from elsewise.features import Kind
 
 __all__ = [
     "METRICS",

@@ -24,6 +24,7 @@ __all__ = [
     "Array",
     "asarray_like",
     "cached_asarray_like",
+    "changed_cells",
     "clamped",
     "count_before",
     "device_of",
@@ -411,3 +412,15 @@ def in_row_order(function: Callable[[Any], Any], make: Callable[[], Any]) -> tup
 
 def _same_labels(index: Any, rows: Any) -> bool:
     return len(index) == len(rows) and index.is_unique and bool(index.isin(rows).all())
+
+
+def changed_cells(before: Array, after: Array) -> Array:
+    """Return, bool and of the same shape, the cells that differ; one missing in both does not.
+
+    Examples
+    --------
+    >>> changed_cells(np.array([[1.0, np.nan]]), np.array([[2.0, np.nan]]))
+    array([[ True, False]])
+    """
+    xp = namespace(before)
+    return (before != after) & ~(xp.isnan(before) & xp.isnan(after))

@@ -21,7 +21,14 @@ import numpy as np
 
 from elsewise.errors import InvalidInput, SavedRunError
 
-__all__ = ["folder_in_place", "read_arrays", "read_json", "write_arrays"]
+__all__ = [
+    "folder_in_place",
+    "read_arrays",
+    "read_json",
+    "write_arrays",
+    "write_bytes",
+    "write_text",
+]
 
 RATIO = 100
 """Arrays larger than this many times their file, and than `SMALL`, are refused unread; a run that
@@ -30,6 +37,32 @@ SMALL = 1 << 26
 EXCHANGE = 2
 """RENAME_EXCHANGE of Linux's renameat2: two folders trade places at once."""
 AT_CWD = -100
+
+
+def write_text(text: str, path: str | Path) -> Path:
+    """Write a text file that appears whole or not at all."""
+    return write_bytes(text.encode("utf-8", "xmlcharrefreplace"), path)
+
+
+def write_bytes(content: bytes, path: str | Path) -> Path:
+    """Write a file that appears whole or not at all."""
+    place = Path(path)
+    if place.is_dir():
+        raise InvalidInput(
+            "path", expected="a file", received=f"{place}, a folder", fix="name a file in it"
+        )
+    place.parent.mkdir(parents=True, exist_ok=True)
+    # In the same folder, because a file is replaced in one go only within one file system.
+    handle, fresh = tempfile.mkstemp(prefix=".elsewise-", dir=place.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        Path(fresh).chmod(0o644)
+        Path(fresh).replace(place)
+    except BaseException:
+        Path(fresh).unlink(missing_ok=True)
+        raise
+    return place
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from elsewise._arrays import Array, asarray_like, namespace, on_device
 from elsewise.moves import (
     Motion,
+    MoveContext,
     QuestionMap,
     Rows,
     Step,
@@ -55,9 +56,10 @@ def _replay(problem: Problem, recorded: Map, population: Population) -> Iterator
     motion = recorded.motion
     rows = start(problem, motion, population)
     yield rows
+    embedded = problem.embedding.embed(rows.codes, population.complete)
     for step in recorded.steps:
-        embedded = population.embed(problem.embedding, rows.codes)
-        rows = move(problem, motion, population, step, rows, embedded).rows
+        moved = move(MoveContext(problem, motion, population, step, rows, embedded))
+        rows, embedded = moved.rows, moved.embedded
         yield rows
 
 

@@ -19,7 +19,15 @@ from scipy import sparse
 
 from elsewise._arrays import Array, asarray_like, namespace
 from elsewise._resources import parallel
-from elsewise.confidence import Comparison, Method, UpperLimit, influence, known_limit, normal_limit
+from elsewise.confidence import (
+    Comparison,
+    Method,
+    UpperLimit,
+    clt_limit,
+    influence,
+    known_limit,
+    normal_limit,
+)
 from elsewise.request import Population, Problem
 from elsewise.targets import Constant, Derived, DistributionTarget, Sample
 from elsewise.transport import (
@@ -32,6 +40,7 @@ from elsewise.transport import (
     fit_monotone_maps,
     join_maps,
     project,
+    project_all,
     reference,
     segments,
     sliced_squared_distance,
@@ -41,12 +50,15 @@ from elsewise.transport import (
 __all__ = [
     "Recording",
     "SideMeasure",
+    "Sides",
     "input_comparison",
     "input_distance",
     "measure_inputs",
     "measure_outputs",
+    "measure_sides",
     "output_comparison",
     "output_directions",
+    "prepare_sides",
     "target_partners",
     "target_reference",
 ]
@@ -70,6 +82,43 @@ class Recording(NamedTuple):
     """Window of the maps in units of sqrt(n) ranks."""
     entropy: float | None
     """Epsilon of entropic plans, in units of the variance of the side they lead to."""
+
+
+class Sides(NamedTuple):
+    """What the rows of every iterate are compared with: the same during a whole run."""
+
+    population: Population
+    outputs: Comparison
+    """The factual outputs against the target, whose side need not be sorted again."""
+    output_directions: Array
+    """Array (K, M)."""
+    partners: Array | None
+    """Array (M, n): target quantiles by rank; None where rows know what they want."""
+    recording: Recording
+
+
+def prepare_sides(problem: Problem, population: Population, recording: Recording) -> Sides:
+    """Sort what does not move, once for all iterations."""
+    directions = output_directions(problem, problem.generator("output directions"))
+    across = asarray_like(directions, population.outputs)
+    return Sides(
+        population=population,
+        outputs=output_comparison(problem, population, population.outputs, across).prepared(),
+        output_directions=across,
+        partners=target_partners(problem, population, across),
+        recording=recording,
+    )
+
+
+def measure_sides(
+    problem: Problem, sides: Sides, embedded: Array, outputs: Array, directions: Array
+) -> tuple[SideMeasure, SideMeasure]:
+    """Measure the inputs of embedded rows (n, d) on these directions (d, N), and their outputs."""
+    compared = sides.outputs.of(project(outputs, sides.output_directions))
+    return (
+        measure_inputs(problem, sides.population, embedded, directions, sides.recording),
+        measure_outputs(problem, compared, sides.partners, sides.recording),
+    )
 
 
 class _Part(NamedTuple):
@@ -96,7 +145,7 @@ def measure_inputs(
     limited = bounds.inputs is not None and not exact
 
     def look(theta: Array) -> _Part:
-        moving, fixed = project(embedded, theta), project(population.embedded, theta)
+        moving, fixed = project_all((embedded, population.embedded), theta)
         xp = namespace(moving)
         count = int(theta.shape[-1])
         rows: Array = 0.0
@@ -124,7 +173,8 @@ def measure_inputs(
         limit = normal_limit(distance, (rows,))
     elif exact:
         limit = known_limit(distance)
-    return SideMeasure(distance, limit, join_maps([part.plan for part in parts]))
+    plans = [part.plan for part in parts]
+    return SideMeasure(distance, limit, plans[0] if len(plans) == 1 else join_maps(plans))
 
 
 def measure_outputs(
@@ -140,8 +190,8 @@ def measure_outputs(
         distance = compared.distance
         limit = known_limit(distance)
     elif bounds.outputs is not None:
-        distance, rows = influence(compared)
-        limit = normal_limit(distance, rows)
+        limit = clt_limit(compared)
+        distance = limit.estimate
     else:
         distance = compared.distance
     if partners is None:

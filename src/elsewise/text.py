@@ -3,23 +3,9 @@
 from __future__ import annotations
 
 import math
-import os
-import tempfile
 import unicodedata
-from pathlib import Path
 
-from elsewise.errors import InvalidInput
-
-__all__ = [
-    "amount",
-    "format_distinct",
-    "one_line",
-    "percent",
-    "signed",
-    "visible",
-    "write_bytes",
-    "write_text",
-]
+__all__ = ["amount", "format_distinct", "one_line", "percent", "signed", "visible"]
 
 
 def amount(value: float) -> str:
@@ -117,29 +103,3 @@ def visible(text: str) -> str:
         else ascii(letter)[1:-1]
         for letter in text
     )
-
-
-def write_text(text: str, path: str | Path) -> Path:
-    """Write a text file that appears whole or not at all."""
-    return write_bytes(text.encode("utf-8", "xmlcharrefreplace"), path)
-
-
-def write_bytes(content: bytes, path: str | Path) -> Path:
-    """Write a file that appears whole or not at all."""
-    place = Path(path)
-    if place.is_dir():
-        raise InvalidInput(
-            "path", expected="a file", received=f"{place}, a folder", fix="name a file in it"
-        )
-    place.parent.mkdir(parents=True, exist_ok=True)
-    # In the same folder, because a file is replaced in one go only within one file system.
-    handle, fresh = tempfile.mkstemp(prefix=".elsewise-", dir=place.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        Path(fresh).chmod(0o644)
-        Path(fresh).replace(place)
-    except BaseException:
-        Path(fresh).unlink(missing_ok=True)
-        raise
-    return place

@@ -23,7 +23,7 @@ from scipy.spatial.distance import pdist
 
 import elsewise as ew
 import elsewise.errors
-from elsewise.features import changed_cells
+from elsewise._arrays import changed_cells
 from elsewise.moves import Rows
 
 

@@ -11,8 +11,11 @@ from elsewise.features import Schema
 from elsewise.moves import (
     Aim,
     EditScores,
+    Motion,
     MoveContext,
     Offers,
+    Rows,
+    Step,
     choose,
     draw_edits,
     edited_rows,
@@ -21,6 +24,7 @@ from elsewise.moves import (
     units,
 )
 from elsewise.request import Bounds, Problem, populate, pose
+from elsewise.transport import MonotoneMaps
 
 RNG = np.random.default_rng(0)
 FRAME = pd.DataFrame(
@@ -48,22 +52,37 @@ def ask(schema: Schema) -> Problem:
 
 def context(problem: Problem, price: float = 0.0) -> MoveContext:
     people = populate(problem, problem.factual)
-    wanted = np.full_like(people.outputs, 0.9)
-    aim = Aim(anchor=people.embedded, wanted=wanted, eta=ETA)
-    return MoveContext(problem.embedding, people, people.codes, people.embedded, aim, price)
+    nowhere = MonotoneMaps(knots=np.zeros((1, 2)), displacements=np.zeros((1, 2)))
+    step = Step(
+        eta=ETA,
+        directions=np.eye(people.embedded.shape[1]),
+        anchors=nowhere,
+        output_directions=np.eye(1),
+        wanted=None,
+        edits=None,
+        sparsity=price * people.embedded.shape[1],
+    )
+    rows = Rows(people.codes, people.outputs)
+    return MoveContext(problem, Motion(), people, step, rows, people.embedded)
+
+
+def aim_of(now: MoveContext) -> Aim:
+    people = now.population
+    return Aim(anchor=people.embedded, wanted=np.full_like(people.outputs, 0.9), eta=ETA)
 
 
 def edited(problem: Problem, now: MoveContext, count: int = 30) -> Offers:
     moving = units(problem.schema, problem.background)
     outputs = problem.precise.values(problem.background)
     scores, rng = EditScores.none(len(moving)), np.random.default_rng(1)
-    return edited_rows(draw_edits(moving, problem.background, outputs, scores, count, rng), now)
+    drawn = draw_edits(moving, problem.background, outputs, scores, count, rng)
+    return edited_rows(now, aim_of(now), drawn)
 
 
 def cost(problem: Problem, now: MoveContext, codes: np.ndarray) -> np.ndarray:
     """(1 - eta) |phi(x) - c|^2 / d + eta |b(x) - s|^2 / K, written out, and the price of cells."""
-    away = problem.embedding.embed(codes) - now.aim.anchor
-    missed = problem.outputs.values(codes) - now.aim.wanted
+    away = problem.embedding.embed(codes) - aim_of(now).anchor
+    missed = problem.outputs.values(codes) - aim_of(now).wanted
     inputs = (1 - ETA) * (away**2).sum(axis=1) / away.shape[1]
     cells = now.price * (codes != now.population.codes).sum(axis=1)
     return inputs + ETA * (missed**2).mean(axis=1) + cells
@@ -92,8 +111,8 @@ def test_no_row_could_do_better_with_one_offer(schema: Schema, price: float) -> 
     problem = ask(schema)
     now = context(problem, price)
     offers = edited(problem, now)
-    choice = choose(problem, now, now.population.outputs, offers)
-    stay, alone = cost(problem, now, now.codes), single(problem, now, offers)
+    choice = choose(now, aim_of(now), offers)
+    stay, alone = cost(problem, now, now.rows.codes), single(problem, now, offers)
     best = np.minimum(stay, alone.min(axis=1))
     after = cost(problem, now, choice.codes)
     assert (after <= best + 1e-12).all()
@@ -101,7 +120,7 @@ def test_no_row_could_do_better_with_one_offer(schema: Schema, price: float) -> 
     np.testing.assert_allclose(choice.costs, [stay, after], atol=1e-12)
     np.testing.assert_allclose(choice.outputs, problem.outputs.values(choice.codes))
     if problem.obeys is not None:
-        moved = (choice.codes != now.codes).any(axis=1)
+        moved = (choice.codes != now.rows.codes).any(axis=1)
         assert problem.obeys(choice.codes[moved]).all()
 
 
@@ -109,11 +128,11 @@ def test_rows_stay_where_no_offer_is_cheaper() -> None:
     problem = ask(FREE)
     now = context(problem)
     offers = edited(problem, now)
-    choice = choose(problem, now, now.population.outputs, offers)
-    stay, alone = cost(problem, now, now.codes), single(problem, now, offers)
+    choice = choose(now, aim_of(now), offers)
+    stay, alone = cost(problem, now, now.rows.codes), single(problem, now, offers)
     content = alone.min(axis=1) >= stay
     assert content.any()
-    np.testing.assert_array_equal(choice.codes[content], now.codes[content])
+    np.testing.assert_array_equal(choice.codes[content], now.rows.codes[content])
     np.testing.assert_array_equal(choice.costs[0, content], choice.costs[1, content])
 
 
@@ -121,10 +140,10 @@ def test_among_steps_alone_the_choice_is_the_cheapest() -> None:
     """Steps are lengths of one step: none is put together with another."""
     problem = ask(FREE)
     now = context(problem)
-    moved = now.codes + np.array([0.1, 0.4, 0.9])[:, None, None] * np.array([1.0, -1.0, 0.0])
-    offers = stepped_rows(moved, now)
-    choice = choose(problem, now, now.population.outputs, offers)
-    alone = np.column_stack([cost(problem, now, now.codes), single(problem, now, offers)])
+    moved = now.rows.codes + np.array([0.1, 0.4, 0.9])[:, None, None] * np.array([1.0, -1.0, 0.0])
+    offers = stepped_rows(now, aim_of(now), moved)
+    choice = choose(now, aim_of(now), offers)
+    alone = np.column_stack([cost(problem, now, now.rows.codes), single(problem, now, offers)])
     np.testing.assert_allclose(choice.costs[1], alone.min(axis=1), atol=1e-12)
     taken = alone.argmin(axis=1)
     for row in np.flatnonzero(taken):
@@ -134,10 +153,10 @@ def test_among_steps_alone_the_choice_is_the_cheapest() -> None:
 def test_gains_are_what_each_offer_brought_to_those_who_took_it() -> None:
     problem = ask(FREE)
     now = context(problem)
-    moved = now.codes + np.array([0.1, 0.4])[:, None, None] * np.array([1.0, -1.0, 0.0])
-    offers = stepped_rows(moved, now)
-    choice = choose(problem, now, now.population.outputs, offers)
-    stay, alone = cost(problem, now, now.codes), single(problem, now, offers)
+    moved = now.rows.codes + np.array([0.1, 0.4])[:, None, None] * np.array([1.0, -1.0, 0.0])
+    offers = stepped_rows(now, aim_of(now), moved)
+    choice = choose(now, aim_of(now), offers)
+    stay, alone = cost(problem, now, now.rows.codes), single(problem, now, offers)
     taken = np.where(alone.min(axis=1) < stay, alone.argmin(axis=1), -1)
     expected = [(stay - alone[:, k])[taken == k].sum() for k in range(2)]
     np.testing.assert_allclose(choice.gains, expected, atol=1e-12)
@@ -147,15 +166,14 @@ def test_edits_and_steps_side_by_side_are_no_worse_than_either() -> None:
     problem = ask(FREE)
     now = context(problem)
     edits = edited(problem, now)
-    moved = now.codes + np.array([0.2, 0.5])[:, None, None] * np.array([1.0, -1.0, 0.0])
-    steps = stepped_rows(moved, now)
+    moved = now.rows.codes + np.array([0.2, 0.5])[:, None, None] * np.array([1.0, -1.0, 0.0])
+    steps = stepped_rows(now, aim_of(now), moved)
     both = side_by_side(edits, steps)
     assert both.inputs.shape[1] == edits.inputs.shape[1] + 2
-    outputs = now.population.outputs
-    last = choose(problem, now, outputs, both).costs[1]
+    last = choose(now, aim_of(now), both).costs[1]
     for offers in (edits, steps):
         alone = single(problem, now, offers).min(axis=1)
-        assert (last <= np.minimum(alone, cost(problem, now, now.codes)) + 1e-12).all()
+        assert (last <= np.minimum(alone, cost(problem, now, now.rows.codes)) + 1e-12).all()
 
 
 def test_a_choice_depends_on_the_row_alone() -> None:
@@ -163,7 +181,7 @@ def test_a_choice_depends_on_the_row_alone() -> None:
     problem = ask(FREE)
     now = context(problem)
     offers = edited(problem, now)
-    whole = choose(problem, now, now.population.outputs, offers)
+    whole = choose(now, aim_of(now), offers)
     half = now.block(slice(0, 20))
-    part = choose(problem, half, half.population.outputs, edited(problem, half))
+    part = choose(half, aim_of(half), edited(problem, half))
     np.testing.assert_array_equal(part.codes, whole.codes[:20])

@@ -12,7 +12,8 @@ import pandas as pd
 
 from elsewise._difference._matching import EXACT_ROWS, Plan
 from elsewise._difference._shapley import Functional
-from elsewise.text import amount, one_line, percent, write_text
+from elsewise._storage import write_text
+from elsewise.text import amount, one_line, percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -15,10 +15,9 @@ import pandas as pd
 from elsewise._difference._answer import Difference
 from elsewise._difference._matching import Plan
 from elsewise._difference._shapley import Functional
-from elsewise._storage import read_arrays
+from elsewise._storage import read_arrays, write_bytes
 from elsewise.errors import SavedRunError
 from elsewise.features import pack_index, unpack_index
-from elsewise.text import write_bytes
 
 __all__ = ["load", "save"]
 

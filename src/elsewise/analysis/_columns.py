@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from elsewise._arrays import Array, to_numpy
+from elsewise._arrays import Array, changed_cells, to_numpy
 from elsewise.errors import InvalidInput
-from elsewise.features import Attribute, attributes, changed_cells
+from elsewise.features import Attribute, attributes
 
 if TYPE_CHECKING:
     from elsewise.explanation import Explanation

@@ -11,12 +11,11 @@ import numpy as np
 import pandas as pd
 from tqdm.auto import tqdm
 
-from elsewise._arrays import to_numpy
+from elsewise._arrays import changed_cells, to_numpy
 from elsewise.certificate import certify_inputs, certify_outputs, cutoffs
 from elsewise.confidence import Method
 from elsewise.errors import InvalidInput
 from elsewise.explanation import Explanation
-from elsewise.features import changed_cells
 from elsewise.maps import replay
 from elsewise.moves import Rows
 from elsewise.request import Bounds, Kind, Population, Problem, Request, ask, halve, populate

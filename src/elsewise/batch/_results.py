@@ -9,13 +9,12 @@ from typing import Any
 
 import pandas as pd
 
-from elsewise._arrays import to_numpy
+from elsewise._arrays import changed_cells, to_numpy
+from elsewise._storage import write_text
 from elsewise.batch._failure import Failure
 from elsewise.batch._pickling import rebind_model
 from elsewise.explanation import Explanation
-from elsewise.features import changed_cells
 from elsewise.request import Request
-from elsewise.text import write_text
 
 __all__ = ["Explanations", "title"]
 

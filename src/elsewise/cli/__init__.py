@@ -26,7 +26,7 @@ from typer import Argument, Option
 from elsewise import report as reports
 from elsewise._difference import difference as difference_of
 from elsewise._explain import explain as explain_rows
-from elsewise._storage import folder_in_place
+from elsewise._storage import folder_in_place, write_text
 from elsewise.cli._demo import FOLDER
 from elsewise.cli._demo import demo as run_demo
 from elsewise.cli._exports import check_formats, export, write_table
@@ -44,9 +44,10 @@ from elsewise.policy import Policy
 from elsewise.report import answer, change_table
 from elsewise.saving import OWN, load
 from elsewise.settings import Settings
-from elsewise.text import visible, write_text
+from elsewise.text import visible
 
 if TYPE_CHECKING:
+    from elsewise.analysis import Frontier
     from elsewise.explanation import Explanation
 
 __all__ = ["app", "main"]
@@ -83,6 +84,28 @@ Name = Annotated[str, Option(help="What the model's output is called.")]
 Quiet = Annotated[bool, Option("--quiet", "-q", help="Print nothing but errors.")]
 Json = Annotated[bool, Option("--json", help="Print one JSON object.")]
 Seed = Annotated[int, Option(help="The same seed gives the same result.", min=0)]
+Target = Annotated[
+    str,
+    Option(
+        help="at_most:0.4, at_least:0.6, constant:1, shift:-0.1, scale:0.5, share:0.6, "
+        "sample:scores.csv[,column], group:scores.csv, distribution:beta,2,5."
+    ),
+]
+BoundsText = Annotated[
+    str | None,
+    Option(
+        help="inputs=0.2,outputs=0.1,confidence=0.95,trim=0.05,method=auto,"
+        "support=0:1,cutoff=0.5,reach=0.95,rows_moved=0.1,cells_per_row=2; all optional."
+    ),
+]
+Formats = Annotated[str, Option("--export", help="Formats among csv, json, xlsx, parquet.")]
+PopulationKind = Annotated[
+    str, Option(help="sample, or all where the rows are the whole population.")
+]
+WithFrontier = Annotated[
+    bool, Option("--frontier", help="Add how far for how close to the report; takes longer.")
+]
+RunFolder = Annotated[Path, Option(help="Folder for the run, its exports and report.html.")]
 
 
 def _print_version(asked: bool) -> None:
@@ -119,39 +142,19 @@ def demo(
 def explain(
     rows: Rows,
     model: Model,
-    target: Annotated[
-        str,
-        Option(
-            help="at_most:0.4, at_least:0.6, constant:1, shift:-0.1, scale:0.5, share:0.6, "
-            "sample:scores.csv[,column], group:scores.csv, distribution:beta,2,5."
-        ),
-    ],
-    bounds: Annotated[
-        str | None,
-        Option(
-            help="inputs=0.2,outputs=0.1,confidence=0.95,trim=0.05,method=auto,"
-            "support=0:1,cutoff=0.5,reach=0.95,rows_moved=0.1,cells_per_row=2; all optional."
-        ),
-    ] = None,
+    target: Target,
+    bounds: BoundsText = None,
     output: Annotated[str | None, Option(help="The class to explain.")] = None,
     freeze: Freeze = None,
     drop: Drop = None,
     schema: Annotated[Path | None, Option(help="A file that `elsewise schema` wrote.")] = None,
     background: Background = None,
-    out: Annotated[Path, Option(help="Folder for the run, its exports and report.html.")] = Path(
-        "run"
-    ),
-    formats: Annotated[
-        str, Option("--export", help="Formats among csv, json, xlsx, parquet.")
-    ] = "csv,json",
+    out: RunFolder = Path("run"),
+    formats: Formats = "csv,json",
     name: Name = "model output",
     certify: Annotated[str, Option(help="auto, held-out or in-sample.")] = "auto",
-    population: Annotated[
-        str, Option(help="sample, or all where the rows are the whole population.")
-    ] = "sample",
-    frontier: Annotated[
-        bool, Option("--frontier", help="Add how far for how close to the report; takes longer.")
-    ] = False,
+    population: PopulationKind = "sample",
+    frontier: WithFrontier = False,
     seconds: Annotated[float | None, Option(help="Time budget of the search.")] = None,
     seed: Seed = 0,
     quiet: Quiet = False,
@@ -178,16 +181,10 @@ def explain(
             progress=False if quiet else None,
             stop=stopped,
         )
-        explanation.save(folder)
-        command = _command_line()
-        about = json.dumps({"command": command, "output": name})
-        (folder / COMMAND).write_text(about, encoding="utf-8")
-        files, escaped = export(explanation, folder, kinds, name)
-        wanted_curve = frontier and not stopped()
-        curve = explanation.frontier(progress=False if quiet else None) if wanted_curve else None
-        page = folder / "report.html"
-        reports.write(explanation, page, output=name, command=command, frontier=curve)
-        files.append("report.html")
+        curve = None
+        if frontier and not stopped():
+            curve = explanation.frontier(progress=False if quiet else None)
+        files, escaped = _write_run(explanation, folder, kinds, name, curve)
     code = INTERRUPTED if stopped() else _code(explanation)
     if as_json:
         _print_json(explanation, code, name, out, files)
@@ -198,6 +195,24 @@ def explain(
             _echo("Interrupted: this is the best found so far.")
         _echo(f"Run: {out}\nReport: {out / 'report.html'}")
     raise typer.Exit(code)
+
+
+def _write_run(
+    explanation: Explanation,
+    folder: Path,
+    kinds: Sequence[str],
+    name: str,
+    curve: Frontier | None,
+) -> tuple[list[str], int]:
+    """Fill the folder of a run; returns its exports, and what was escaped in them."""
+    explanation.save(folder)
+    command = _command_line()
+    about = json.dumps({"command": command, "output": name})
+    (folder / COMMAND).write_text(about, encoding="utf-8")
+    files, escaped = export(explanation, folder, kinds, name)
+    page = folder / "report.html"
+    reports.write(explanation, page, output=name, command=command, frontier=curve)
+    return [*files, "report.html"], escaped
 
 
 @app.command()

@@ -12,11 +12,10 @@ from typing import ClassVar
 
 from scipy.special import ndtri
 
-from elsewise._arrays import Array, namespace, on_device, unsort
-from elsewise._resources import parallel
+from elsewise._arrays import Array, namespace
 from elsewise.confidence._comparison import Comparison, Pairing
 from elsewise.confidence._limit import ASYMPTOTIC, attained_level, level_on_grid
-from elsewise.transport import DEVICE_PART, PART, Ranked, potentials
+from elsewise.transport import Ranked, squares_and_influence
 
 __all__ = ["clt_limit", "influence", "normal_limit"]
 
@@ -91,26 +90,18 @@ def influence(comparison: Comparison) -> tuple[float, tuple[Array, ...]]:
         One array (n,) for paired rows or a known target, two, (n,) and (m,), for independent
         samples. Each is centred: the derivative with respect to the weight of a row, times n.
     """
-    trim, moving = comparison.trim, comparison.moving
-    estimate = comparison.distance
-    if comparison.fixed is None:
+    trim, fixed = comparison.trim, comparison.fixed
+    known, untrimmed = comparison.known, comparison.known_untrimmed
+    if fixed is None:
         # Untrimmed cells, because a jump at the trim itself also needs the cell outside it.
-        return estimate, (_rows(moving, comparison.side(0.0).partners, trim),)
-    f = _rows(moving, comparison.fixed.sorted, trim)
-    g = _rows(comparison.fixed, moving.sorted, trim)
+        assert untrimmed is not None  # a side is either a sample or known
+        other: Ranked | Array = untrimmed.partners
+    else:
+        other = fixed
+    squares, f, g = squares_and_influence(
+        comparison.moving, other, known if trim else untrimmed, trim
+    )
+    estimate = math.sqrt(float(namespace(squares).mean(squares)))
+    if g is None:
+        return estimate, (f,)
     return estimate, ((f + g,) if comparison.pairing is Pairing.PAIRED else (f, g))
-
-
-def _rows(own: Ranked, other_sorted: Array, trim: float) -> Array:
-    """Influence (n,) of the rows of one side: potentials, averaged over directions, centred."""
-    xp = namespace(own.sorted, other_sorted)
-    count, n = own.sorted.shape
-
-    def part(some: slice) -> Array:
-        values = potentials(own.sorted[some, :], other_sorted[some, :], trim)
-        return xp.sum(unsort(values, own.order[some, :]), axis=0)
-
-    size = max(1, (DEVICE_PART if on_device(own.sorted) else PART) // n)
-    parts = [slice(k, min(k + size, count)) for k in range(0, count, size)]
-    total = sum(parallel(part, parts)) / count
-    return total - xp.mean(total)

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from elsewise._arrays import Array, asarray_like, namespace
 from elsewise.errors import InvalidInput
-from elsewise.transport import Ranked, Reference, rank, reference, sorted_squared_distances
+from elsewise.transport import Ranked, Reference, rank_all, reference, sorted_squared_distances
 
 __all__ = ["Comparison", "Pairing"]
 
@@ -90,7 +90,7 @@ class Comparison:
         1.0
         """
         _check(moving, trim)
-        ranked = _ranked(moving)
+        (ranked,) = _ranked(moving)
         for name, side in (("known", known), ("known_untrimmed", known_untrimmed)):
             if tuple(side.partners.shape) != tuple(moving.shape):
                 raise InvalidInput(
@@ -130,7 +130,7 @@ class Comparison:
         >>> Comparison.paired(x + 3.0, x, 0.0).of(x - 4.0).distance
         4.0
         """
-        return replace(self, moving=_ranked(moving))
+        return replace(self, moving=_ranked(moving)[0])
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -172,9 +172,10 @@ def _samples(moving: Array, fixed: Array, trim: float, pairing: Pairing) -> Comp
             received=tuple(fixed.shape),
             fix="project both sides on the same directions",
         )
+    first, second = _ranked(moving, fixed)
     return Comparison(
-        moving=_ranked(moving),
-        fixed=_ranked(fixed),
+        moving=first,
+        fixed=second,
         known=None,
         known_untrimmed=None,
         trim=trim,
@@ -194,11 +195,13 @@ def _check(moving: Array, trim: float) -> None:
         raise InvalidInput("trim", expected="a number in [0, 0.5)", received=trim, fix="try 0.05")
 
 
-def _ranked(projections: Array) -> Ranked:
+def _ranked(*sides: Array) -> tuple[Ranked, ...]:
     """Sort in the precision given, go on in double precision."""
-    ranked = rank(projections)
-    xp = namespace(projections)
-    return Ranked(xp.astype(ranked.sorted, xp.float64, copy=False), ranked.order)
+    xp = namespace(*sides)
+    return tuple(
+        Ranked(xp.astype(ranked.sorted, xp.float64, copy=False), ranked.order)
+        for ranked in rank_all(sides)
+    )
 
 
 def _like(side: Reference, moving: Array) -> Reference:

@@ -6,7 +6,6 @@ distances are measured in) and a :class:`Legal` (the box each cell may move in).
 """
 
 from elsewise.features._attributes import Attribute, attributes
-from elsewise.features._cells import changed_cells
 from elsewise.features._feature import Feature, Kind, Rule
 from elsewise.features._json import pack_index, unpack_index
 from elsewise.features._moves import largest_squared_move
@@ -25,7 +24,6 @@ __all__ = [
     "Rule",
     "Schema",
     "attributes",
-    "changed_cells",
     "largest_squared_move",
     "outside_notices",
     "pack_index",

@@ -63,8 +63,8 @@ class Embedding:
         """Number of dimensions d."""
         return len(self.labels)
 
-    def embed(self, codes: Array) -> Array:
-        """Return phi(codes), (n, d), for codes (n, p).
+    def embed(self, codes: Array, complete: bool = False) -> Array:
+        """Return phi(codes), (n, d), for codes (n, p); ``complete`` says that none is missing.
 
         Examples
         --------
@@ -74,6 +74,8 @@ class Embedding:
         >>> schema.embedding().embed(np.array([[25.5, 1.0]])).round(3)
         array([[0.   , 0.   , 0.707]])
         """
+        if complete:
+            return self.embed_present(codes)
         xp = namespace(codes)
         if self.plain:
             numbers = self.embed_present(codes)
@@ -183,6 +185,26 @@ class Embedding:
             plain=False,
         )
         return embedding, dimension
+
+    def embed_columns(self, cells: Array, index: np.ndarray) -> tuple[Array, Array, np.ndarray]:
+        """Embed cells (n, M) of the columns ``index``, int (M,), which may repeat.
+
+        Returns
+        -------
+        tuple of Array (n, D), Array of int (D,) and ndarray of int (D,)
+            The embedded cells, and for each of its D dimensions the cell that it comes from and the
+            dimension of the whole embedding that it repeats.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from elsewise.features import Schema
+        >>> schema = Schema.infer(pd.DataFrame({"age": [0.5, 2.5], "sex": ["f", "m"]}))
+        >>> schema.embedding().embed_columns(np.array([[0.5, 2.5]]), np.array([0, 0]))[0].round(3)
+        array([[-0.707,  0.707]])
+        """
+        part, dimensions = self.columns(index)
+        return part.embed(cells), part.source, dimensions
 
     def like(self, reference: Array) -> Embedding:
         """Return the embedding with its arrays in the library, device and dtype of ``reference``.

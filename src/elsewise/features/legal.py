@@ -48,10 +48,11 @@ class Legal:
     rounds: bool = True
     """Whether there are columns of whole codes at all."""
 
-    def legalize(self, codes: Array) -> Array:
+    def legalize(self, codes: Array, columns: np.ndarray | None = None) -> Array:
         """Return the legal codes (n, p) nearest to ``codes``, cell by cell.
 
         A missing code where the row has a value is no place to move to: the factual code is kept.
+        With ``columns``, int (M,), codes are cells (n, M) of those columns, which may repeat.
 
         Examples
         --------
@@ -61,6 +62,8 @@ class Legal:
         >>> legal.legalize(np.array([[7.0, 7.0]]))
         array([[ 3., nan]])
         """
+        if columns is not None:
+            return self.columns(columns).legalize(codes)
         xp = namespace(codes)
         inside = self.inside(codes)
         # Comparisons with a missing bound are False: such a cell takes its factual, missing code.

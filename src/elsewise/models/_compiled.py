@@ -86,6 +86,8 @@ class CompiledOutputs:
     """Positions of the chosen outputs among those of ``ask``."""
     differences: Differences | None
     """Slopes of other smooth models."""
+    movable: np.ndarray
+    """bool (p,): codes that can move continuously."""
     repeats: bool
     """Whether asking costs more than finding repeated rows."""
     exact: ClassVar[bool] = True
@@ -128,7 +130,7 @@ class CompiledOutputs:
         values = self._all(codes)
         if self.linear is not None:
             slopes = self.linear.slopes(values)[:, self.keep, :]
-            movable = movable_columns(self.pipeline.model.encoder) & ~np.isnan(codes)
+            movable = self.movable & ~np.isnan(codes)
             return values[:, self.keep], np.where(movable[:, None, :], slopes, 0.0)
         if self.differences is None:
             raise NotImplementedError(f"{self.description} has no slope")
@@ -230,6 +232,7 @@ def _compiled(pipe: Pipe, pipeline: FrameOutputs, codes: np.ndarray) -> Compiled
         linear=exact,
         keep=keep,
         differences=Differences.of(encoder) if smooth else None,
+        movable=movable_columns(encoder),
         repeats=form is None,
     )
 

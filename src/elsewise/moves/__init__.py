@@ -1,8 +1,8 @@
 """One row step: what every row is offered in one iteration, and which offer it takes.
 
-`move` is the one way in: it takes the recorded `Step` and the rows, and returns `Moved`. Offers
-come from slopes (`_steps`) and from edits (`_edits`, `_edit_offers`); `_choose` takes the cheapest
-for each row, `_in_turn` does so with less memory for many rows.
+`move` is the one way in: it takes a `MoveContext` (the question, the recorded step, the rows) and
+returns `Moved`. Offers come from slopes (`_steps`) and from edits (`_edits`, `_edit_offers`);
+`_choose` takes the cheapest for each row, `_in_turn` does so with less memory for many rows.
 
 A question without a bound on outputs has no steps: `find_ways` searches each row by itself
 (`_menu`, `_ways`, `_question_map`), and `take_ways` says which rows take the way that was found.
@@ -19,13 +19,14 @@ from elsewise.moves._edits import (
     Source,
     Unit,
     draw_edits,
+    draw_step_edits,
     revert_edits,
     units,
     update_scores,
 )
 from elsewise.moves._in_turn import steps_in_turn, worth_taking_in_turn
 from elsewise.moves._menu import Menu
-from elsewise.moves._offers import MoveContext, Offers, legal_rows, side_by_side, stepped_rows
+from elsewise.moves._offers import Offers, legal_rows, side_by_side, stepped_rows
 from elsewise.moves._question_map import (
     SPARSE,
     QuestionMap,
@@ -35,8 +36,8 @@ from elsewise.moves._question_map import (
     prepare,
     take_ways,
 )
-from elsewise.moves._row_step import Moved, aim_at, move, start
-from elsewise.moves._step import Motion, Rows, Step
+from elsewise.moves._row_step import move, start
+from elsewise.moves._step import Motion, MoveContext, Moved, Rows, Step
 from elsewise.moves._steps import (
     SMOOTH_OFFERS,
     descent_step,
@@ -66,10 +67,10 @@ __all__ = [
     "Unit",
     "View",
     "Ways",
-    "aim_at",
     "choose",
     "descent_step",
     "draw_edits",
+    "draw_step_edits",
     "edited_rows",
     "find_ways",
     "gauss_newton_steps",

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from elsewise._arrays import Array, device_of, namespace, take, take_ranked
-from elsewise.features import changed_cells
-from elsewise.moves._costs import input_costs, output_costs, row_costs
-from elsewise.moves._offers import MoveContext, Offers, changed_count, obeying
-
-if TYPE_CHECKING:
-    from elsewise.request import Problem
+from elsewise._arrays import Array, changed_cells, device_of, namespace, take, take_ranked
+from elsewise.moves._costs import Aim, input_costs, output_costs, row_costs
+from elsewise.moves._offers import Offers, changed_count, obeying
+from elsewise.moves._step import MoveContext
 
 __all__ = ["Choice", "Place", "choose"]
 
@@ -35,20 +32,15 @@ class Choice(NamedTuple):
     """Array (C,): what each offer alone would have brought to the rows that took it, summed."""
 
 
-def choose(problem: Problem, now: MoveContext, outputs: Array, offers: Offers) -> Choice:
-    """Let each row take its cheapest offer, or several of the best at once, or stay.
-
-    Parameters
-    ----------
-    outputs
-        Array (n, K): the model's outputs on the rows as they are.
-    """
-    xp = namespace(now.codes)
+def choose(now: MoveContext, aim: Aim, offers: Offers) -> Choice:
+    """Let each row take its cheapest offer, or several of the best at once, or stay."""
+    here, outputs = now.rows
+    xp = namespace(here)
     n, count = offers.inputs.shape
-    before = row_costs(now.aim, now.embedded, outputs)
+    before = row_costs(aim, now.embedded, outputs)
     if now.price > 0:
-        before = before + now.price * changed_count(now.codes, now.population.codes)
-    stay = Place(now.codes, outputs, before)
+        before = before + now.price * changed_count(here, now.population.codes)
+    stay = Place(here, outputs, before)
     # Output costs are never negative: what the inputs alone make too dear need not be evaluated.
     room = before if offers.exact else (1.0 + SLACK * xp.finfo(before.dtype).eps) * before
     worth = offers.new & (offers.inputs <= room[:, None])
@@ -57,8 +49,8 @@ def choose(problem: Problem, now: MoveContext, outputs: Array, offers: Offers) -
         nothing = xp.zeros_like(offers.inputs[0, :])
         return Choice(stay.codes, stay.outputs, xp.stack([before, before]), nothing)
     codes = offers.rows(row, offer)
-    inputs = offers.inputs[worth] if offers.exact else _priced(now, row, codes)
-    tried = _evaluated(problem, now, row, codes, inputs, take(before, row))
+    inputs = offers.inputs[worth] if offers.exact else _priced(now, aim, row, codes)
+    tried = _evaluated(now, aim, row, codes, inputs, take(before, row))
     costs = xp.full_like(offers.inputs, np.inf)
     costs[worth] = tried.costs
     best = xp.argmin(costs, axis=1)
@@ -76,7 +68,7 @@ def choose(problem: Problem, now: MoveContext, outputs: Array, offers: Offers) -
     used = (costs < before[:, None]) & (costs <= one.costs[:, None])
     if offers.picks.shape[0] == 0:  # steps are lengths of one step, nothing to put together
         return _choice(stay, one, costs, used)
-    several, among = _several(problem, now, offers, costs, stay, one)
+    several, among = _several(now, aim, offers, costs, stay, one)
     last = one.or_cheaper(several)
     return _choice(stay, last, costs, used | (among & (several.costs < one.costs)[:, None]))
 
@@ -110,7 +102,7 @@ def _choice(stay: Place, last: Place, costs: Array, used: Array) -> Choice:
 
 
 def _several(
-    problem: Problem, now: MoveContext, offers: Offers, costs: Array, stay: Place, one: Place
+    now: MoveContext, aim: Aim, offers: Offers, costs: Array, stay: Place, one: Place
 ) -> tuple[Place, Array]:
     """The best offers to each row at once, and which those are, bool Array (n, C).
 
@@ -133,18 +125,18 @@ def _several(
     (row,) = xp.nonzero(another)
     if row.shape[0] > 0:
         some = take(codes, row)
-        inputs = _priced(now, row, some)
-        tried = _evaluated(problem, now, row, some, inputs, take(one.costs, row))
+        inputs = _priced(now, aim, row, some)
+        tried = _evaluated(now, aim, row, some, inputs, take(one.costs, row))
         place.outputs[another, ...] = tried.outputs
         place.costs[another] = tried.costs
     worst = xp.max(xp.where(helps, ranked, xp.full_like(ranked, -np.inf)), axis=1)
     return place, costs <= worst[:, None]
 
 
-def _priced(now: MoveContext, row: Array, codes: Array) -> Array:
+def _priced(now: MoveContext, aim: Aim, row: Array, codes: Array) -> Array:
     """Input costs (S,) of the rows ``row``, int (S,), were they at ``codes`` (S, p)."""
-    own = now.aim._replace(anchor=take(now.aim.anchor, row))
-    inputs = input_costs(own, now.population.embed(now.embedding, codes))
+    own = aim._replace(anchor=take(aim.anchor, row))
+    inputs = input_costs(own, now.problem.embedding.embed(codes, now.population.complete))
     if now.price == 0:
         return inputs
     factual = take(now.population.codes, row)
@@ -161,17 +153,17 @@ class _Tried(NamedTuple):
 
 
 def _evaluated(
-    problem: Problem, now: MoveContext, row: Array, codes: Array, inputs: Array, most: Array
+    now: MoveContext, aim: Aim, row: Array, codes: Array, inputs: Array, most: Array
 ) -> _Tried:
     """Ask the model about candidates ``codes`` (S, p) that may cost less than ``most`` (S,)."""
     xp = namespace(codes)
     worth = inputs < most
-    worth = obeying(problem, codes, worth)
-    wanted = take(now.aim.wanted, row)
+    worth = obeying(now.problem, codes, worth)
+    wanted = take(aim.wanted, row)
     outputs = xp.zeros_like(wanted)
     if bool(xp.all(worth)):
-        outputs = problem.precise.values(codes)
+        outputs = now.problem.precise.values(codes)
     elif bool(xp.any(worth)):
-        outputs[worth, ...] = problem.precise.values(codes[worth, ...])
-    total = inputs + output_costs(wanted, now.aim.output_weight, outputs)
+        outputs[worth, ...] = now.problem.precise.values(codes[worth, ...])
+    total = inputs + output_costs(wanted, aim.output_weight, outputs)
     return _Tried(xp.where(worth, total, xp.full_like(total, np.inf)), outputs)

@@ -11,12 +11,9 @@ proposes steps for all rows at once; what a row is offered depends on its own va
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from elsewise._arrays import Array, namespace, row_products
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = [
     "Aim",
@@ -45,6 +42,10 @@ class Aim(NamedTuple):
     def output_weight(self) -> float:
         """Cost of one squared output."""
         return self.eta / self.unit**2
+
+    def block(self, rows: slice) -> Aim:
+        """The aims of some of the rows, one after the other."""
+        return self._replace(anchor=self.anchor[rows, ...], wanted=self.wanted[rows, ...])
 
 
 class View(NamedTuple):

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from elsewise._arrays import Array, asarray_like, namespace, take
-from elsewise.features import changed_cells
+from elsewise._arrays import Array, asarray_like, changed_cells, namespace, take
 from elsewise.moves._costs import Aim, cross_squares, input_costs
 from elsewise.moves._edits import Edits, Source
-from elsewise.moves._offers import MoveContext, Offers, changed_count, legal_rows
+from elsewise.moves._offers import Offers, changed_count, legal_rows
+from elsewise.moves._step import MoveContext
 from elsewise.moves._steps import on_grid
 
 if TYPE_CHECKING:
@@ -19,29 +19,31 @@ if TYPE_CHECKING:
 __all__ = ["edited_rows"]
 
 
-def edited_rows(edits: Edits, now: MoveContext) -> Offers:
+def edited_rows(now: MoveContext, aim: Aim, edits: Edits) -> Offers:
     """Offer every row each of the edits."""
-    xp = namespace(now.codes)
+    codes = now.rows.codes
+    xp = namespace(codes)
     layout = _layout(edits.sources)
-    columns = asarray_like(layout.columns, now.codes)
-    own = take(now.codes, columns, axis=1)
-    cells = legal_rows(now.embedding, now.population, _made(edits, layout, now), layout.columns)
-    takes = asarray_like(layout.takes, now.codes)
-    inputs = _input_costs(layout, now, cells, takes)
+    columns = asarray_like(layout.columns, codes)
+    own = take(codes, columns, axis=1)
+    made = _made(now, aim, edits, layout)
+    cells = legal_rows(now.problem.embedding, now.population, made, layout.columns)
+    takes = asarray_like(layout.takes, codes)
+    inputs = _input_costs(now, aim, layout, cells, takes)
     if now.price > 0:
         factual = take(now.population.codes, columns, axis=1)
         more = xp.astype(changed_cells(cells, factual), takes.dtype)
         more = more - xp.astype(changed_cells(own, factual), takes.dtype)
-        changed = changed_count(now.codes, now.population.codes)
+        changed = changed_count(codes, now.population.codes)
         inputs = inputs + now.price * (changed[:, None] + xp.matmul(more, takes))
     return Offers(
         inputs=inputs,
         exact=False,
         new=xp.matmul(xp.astype(changed_cells(cells, own), takes.dtype), takes) > 0,
-        touches=asarray_like(edits.sources != Source.KEEP, now.codes),
-        cells=xp.concat([now.codes, cells], axis=1),
-        picks=asarray_like(layout.picks, now.codes),
-        steps=now.codes[None, ...][:0, ...],
+        touches=asarray_like(edits.sources != Source.KEEP, codes),
+        cells=xp.concat([codes, cells], axis=1),
+        picks=asarray_like(layout.picks, codes),
+        steps=codes[None, ...][:0, ...],
     )
 
 
@@ -75,9 +77,9 @@ def _layout(sources: np.ndarray) -> _Layout:
     return _Layout(cells // (count * p), cells // p % count, cells % p, picks, takes)
 
 
-def _made(edits: Edits, layout: _Layout, now: MoveContext) -> Array:
+def _made(now: MoveContext, aim: Aim, edits: Edits, layout: _Layout) -> Array:
     """The cells (n, M) of a layout, before they are made legal."""
-    codes, embedding, aim = now.codes, now.embedding, now.aim
+    codes, embedding = now.rows.codes, now.problem.embedding
     xp = namespace(codes)
 
     def columns(source: Source) -> Array:
@@ -112,14 +114,14 @@ def _best_donors(edits: Edits, embedding: Embedding, aim: Aim) -> Array:
     return xp.argmin(costs, axis=-1)
 
 
-def _input_costs(layout: _Layout, now: MoveContext, cells: Array, takes: Array) -> Array:
+def _input_costs(now: MoveContext, aim: Aim, layout: _Layout, cells: Array, takes: Array) -> Array:
     """Input costs (n, E): what the row pays now, and the difference that each taken cell makes."""
     xp = namespace(cells)
-    part, dimensions = now.embedding.columns(layout.columns)
+    embedded, source, dimensions = now.problem.embedding.embed_columns(cells, layout.columns)
     here = asarray_like(dimensions, cells)
-    goal = take(now.aim.anchor, here, axis=1)
-    after, before = part.embed(cells) - goal, take(now.embedded, here, axis=1) - goal
-    share = (1.0 - now.aim.eta) / now.embedded.shape[-1]
+    goal = take(aim.anchor, here, axis=1)
+    after, before = embedded - goal, take(now.embedded, here, axis=1) - goal
+    share = (1.0 - aim.eta) / now.embedded.shape[-1]
     # A sum over the cells of an edit is a product of matrices.
-    dearer = xp.matmul(after * after - before * before, take(takes, part.source))
-    return input_costs(now.aim, now.embedded)[:, None] + share * dearer
+    dearer = xp.matmul(after * after - before * before, take(takes, source))
+    return input_costs(aim, now.embedded)[:, None] + share * dearer

@@ -27,6 +27,7 @@ __all__ = [
     "Source",
     "Unit",
     "draw_edits",
+    "draw_step_edits",
     "revert_edits",
     "units",
     "update_scores",
@@ -167,6 +168,22 @@ def draw_edits(
         donors=background[donors],
         donor_outputs=background_outputs[donors],
     )
+
+
+def draw_step_edits(
+    moving: Sequence[Unit],
+    background: np.ndarray,
+    background_outputs: np.ndarray,
+    luck: EditScores,
+    count: int,
+    rng: np.random.Generator,
+    like: Array,
+    *,
+    revert: bool,
+) -> Edits:
+    """Draw the edits of one iteration, where ``like`` is; with ``revert``, way-back edits first."""
+    drawn = draw_edits(moving, background, background_outputs, luck, count, rng)
+    return (revert_edits(moving, drawn) if revert else drawn).like(like)
 
 
 def revert_edits(moving: Sequence[Unit], like: Edits) -> Edits:

@@ -15,7 +15,8 @@ from elsewise._arrays import Array, namespace, on_device, put_rows, take
 from elsewise._resources import parallel
 from elsewise.moves._choose import Choice, Place
 from elsewise.moves._costs import Aim, input_costs, output_costs, row_costs
-from elsewise.moves._offers import MoveContext, legal_rows, obeying
+from elsewise.moves._offers import legal_rows, obeying
+from elsewise.moves._step import MoveContext
 from elsewise.moves._steps import on_grid
 from elsewise.transport import row_tiles
 
@@ -37,31 +38,26 @@ def worth_taking_in_turn(codes: Array) -> bool:
     return bool(codes.shape[0] >= (MANY_DEVICE_ROWS if on_device(codes) else MANY_ROWS))
 
 
-def steps_in_turn(problem: Problem, now: MoveContext, outputs: Array, steps: list[Array]) -> Choice:
-    """Let each row take the cheapest of some steps (n, d), or stay.
-
-    Parameters
-    ----------
-    outputs
-        Array (n, K): the model's outputs on the rows as they are.
-    """
-    xp = namespace(now.codes)
-    device = on_device(now.codes)
+def steps_in_turn(now: MoveContext, aim: Aim, steps: list[Array]) -> Choice:
+    """Let each row take the cheapest of some steps (n, d), or stay."""
+    problem, (codes, outputs) = now.problem, now.rows
+    xp = namespace(codes)
+    device = on_device(codes)
     offered = _offered if device else _offered_by_tiles
     # An accelerator would rather be asked about the last ones, which few rows can use, at once.
     turns = [steps[:1], steps[1:]] if device and len(steps) > 1 else [[step] for step in steps]
-    before = row_costs(now.aim, now.embedded, outputs)
-    here = Place(*(xp.asarray(part, copy=True) for part in (now.codes, outputs, before)))
+    before = row_costs(aim, now.embedded, outputs)
+    here = Place(*(xp.asarray(part, copy=True) for part in (codes, outputs, before)))
     for turn in turns:
-        moved, inputs = _joined([offered(now, step) for step in turn])
+        moved, inputs = _joined([offered(now, aim, step) for step in turn])
         # Output costs are never negative: what the inputs alone make too dear is not evaluated.
         worth = xp.reshape(xp.reshape(inputs, (len(turn), -1)) < here.costs, (-1,))
         worth = obeying(problem, moved, worth)
         (index,) = xp.nonzero(worth)
         if len(turn) == 1 and index.shape[0] > MOST * worth.shape[0]:
-            here = here.or_cheaper(_evaluate_all(problem, now.aim, worth, moved, inputs))
+            here = here.or_cheaper(_evaluate_all(problem, aim, worth, moved, inputs))
         elif index.shape[0] > 0:
-            _accept_cheapest(problem, now.aim, here, index, take(moved, index), inputs)
+            _accept_cheapest(problem, aim, here, index, take(moved, index), inputs)
     nothing = xp.zeros_like(before[: len(steps)])
     return Choice(here.codes, here.outputs, xp.stack([before, here.costs]), nothing)
 
@@ -113,18 +109,18 @@ def _accept_cheapest(
         put_rows(part, row, take(new, chosen))
 
 
-def _offered(now: MoveContext, step: Array) -> tuple[Array, Array]:
+def _offered(now: MoveContext, aim: Aim, step: Array) -> tuple[Array, Array]:
     """Rows (n, p) moved by a step (n, d) and made legal, and what their inputs cost (n,)."""
-    embedding, population = now.embedding, now.population
-    moved = embedding.push(now.codes, on_grid(step))
+    embedding, population = now.problem.embedding, now.population
+    moved = embedding.push(now.rows.codes, on_grid(step))
     legal = legal_rows(embedding, population, moved)
-    return legal, input_costs(now.aim, population.embed(embedding, legal))
+    return legal, input_costs(aim, embedding.embed(legal, population.complete))
 
 
-def _offered_by_tiles(now: MoveContext, step: Array) -> tuple[Array, Array]:
+def _offered_by_tiles(now: MoveContext, aim: Aim, step: Array) -> tuple[Array, Array]:
     """The same, a few rows at a time, in threads."""
-    xp = namespace(now.codes)
-    tiles = row_tiles(now.codes.shape[0], TILE_ROWS)
-    made = parallel(lambda rows: _offered(now.block(rows), step[rows, :]), tiles)
+    xp = namespace(step)
+    tiles = row_tiles(step.shape[0], TILE_ROWS)
+    made = parallel(lambda rows: _offered(now.block(rows), aim.block(rows), step[rows, :]), tiles)
     moved, inputs = (xp.concat(parts) for parts in zip(*made, strict=True))
     return moved, inputs

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from elsewise._arrays import Array, asarray_like, device_of, namespace, take
-from elsewise.features import changed_cells
+from elsewise._arrays import Array, asarray_like, changed_cells, device_of, namespace, take
 from elsewise.moves._costs import Aim, input_costs
+from elsewise.moves._step import MoveContext
 
 if TYPE_CHECKING:
     from elsewise.features import Embedding
     from elsewise.request import Population, Problem
 
 __all__ = [
-    "MoveContext",
     "Offers",
     "changed_count",
     "legal_rows",
@@ -27,32 +26,6 @@ __all__ = [
 
 NEAR = 1e-8
 """A number within this share of a standard deviation of its factual value is that value."""
-
-
-class MoveContext(NamedTuple):
-    """The rows as they are, and what one iteration asks of them."""
-
-    embedding: Embedding
-    population: Population
-    codes: Array
-    """Array (n, p)."""
-    embedded: Array
-    """Array (n, d)."""
-    aim: Aim
-    price: float
-    """Cost of a changed cell; 0 where it costs nothing."""
-
-    def block(self, rows: slice) -> MoveContext:
-        """Some of the rows, one after the other."""
-        aim = self.aim
-        return MoveContext(
-            self.embedding,
-            self.population.block(rows),
-            self.codes[rows, ...],
-            self.embedded[rows, ...],
-            aim._replace(anchor=aim.anchor[rows, ...], wanted=aim.wanted[rows, ...]),
-            self.price,
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,22 +66,23 @@ class Offers:
         return take(xp.reshape(self.cells, (-1,)), places)
 
 
-def stepped_rows(moved: Array, now: MoveContext) -> Offers:
+def stepped_rows(now: MoveContext, aim: Aim, moved: Array) -> Offers:
     """Offer rows moved by steps, Array (K, n, p), once they are legal."""
     xp = namespace(moved)
-    legal = legal_rows(now.embedding, now.population, moved)
+    embedding, codes = now.problem.embedding, now.rows.codes
+    legal = legal_rows(embedding, now.population, moved)
     count, n, p = legal.shape
-    embedded = now.population.embed(now.embedding, xp.reshape(legal, (-1, p)))
+    embedded = embedding.embed(xp.reshape(legal, (-1, p)), now.population.complete)
     places = xp.reshape(embedded, (count, n, -1))
-    inputs = input_costs(now.aim, places)
+    inputs = input_costs(aim, places)
     if now.price > 0:
         inputs = inputs + now.price * changed_count(legal, now.population.codes)
     return Offers(
         inputs=xp.matrix_transpose(inputs),
         exact=True,
-        new=xp.matrix_transpose(xp.any(changed_cells(legal, now.codes), axis=-1)),
-        touches=xp.broadcast_to(now.embedding.reach > 0, (count, p)),
-        cells=now.codes,
+        new=xp.matrix_transpose(xp.any(changed_cells(legal, codes), axis=-1)),
+        touches=xp.broadcast_to(embedding.reach > 0, (count, p)),
+        cells=codes,
         picks=xp.zeros((0, p), dtype=xp.int64, device=device_of(legal)),
         steps=legal,
     )
@@ -140,8 +114,7 @@ def legal_rows(
     legal, factual, reach = population.legal, population.codes, embedding.reach
     if columns is not None:
         places = asarray_like(columns, factual)
-        legal, factual = legal.columns(columns), take(factual, places, axis=1)
-        reach = take(reach, places)
+        factual, reach = take(factual, places, axis=1), take(reach, places)
     elif not legal.restricted:
         inside = legal.inside(moved)
         if xp.finfo(moved.dtype).eps > NEAR:
@@ -150,7 +123,7 @@ def legal_rows(
             return inside if population.complete else xp.where(xp.isnan(inside), factual, inside)
         # A missing number is not away from anything: the factual cell is kept.
         return xp.where(xp.abs(inside - factual) > NEAR * reach, inside, factual)
-    inside = legal.legalize(moved)
+    inside = legal.legalize(moved, columns)
     back = xp.abs(inside - factual) <= NEAR * reach
     return xp.where(back, factual, inside)
 

@@ -1,29 +1,24 @@
-"""The fit is a recording; the map replays it on any row.
+"""One iteration of the rows: `MoveContext` in, `Moved` out.
 
-One iteration is a row-wise function once its monotone maps are known: per direction from the
-current projection to the factual quantile, for outputs from the current output to the target
-quantile. A ``Step`` holds those tables, the edits and eta; a ``Map`` is the sequence of steps. The
-fit itself moves its rows by applying the step it just recorded, so replaying the map on the fit's
-rows gives the fit.
+The fit and the replay of its map on new rows both go through `move`, so that replaying the map on
+the fit's rows gives the fit.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from elsewise._arrays import Array, asarray_like, namespace, on_device
 from elsewise._resources import block_rows
-from elsewise.moves._choose import choose
+from elsewise.moves._choose import Choice, choose
 from elsewise.moves._costs import Aim, View, row_costs
 from elsewise.moves._edit_offers import edited_rows
 from elsewise.moves._in_turn import steps_in_turn, worth_taking_in_turn
-from elsewise.moves._offers import MoveContext, Offers, legal_rows, side_by_side, stepped_rows
-from elsewise.moves._step import Motion, Rows, Step
+from elsewise.moves._offers import Offers, legal_rows, side_by_side, stepped_rows
+from elsewise.moves._step import Motion, MoveContext, Moved, Rows
 from elsewise.moves._steps import SMOOTH_OFFERS, descent_step, on_grid, row_noise, smooth_steps
 from elsewise.request import Population, Problem
 from elsewise.transport import row_tiles, transported
 
-__all__ = ["aim_at", "move", "start"]
+__all__ = ["move", "start"]
 
 
 def start(problem: Problem, motion: Motion, population: Population) -> Rows:
@@ -36,131 +31,87 @@ def start(problem: Problem, motion: Motion, population: Population) -> Rows:
     return Rows(moved, problem.precise.values(moved))
 
 
-def aim_at(
-    problem: Problem,
-    motion: Motion,
-    population: Population,
-    step: Step,
-    rows: Rows,
-    embedded: Array,
-) -> Aim:
-    """Anchor and wanted output of every row, from the recorded maps."""
-    anchor = transported(step.anchors, embedded, step.directions)
-    if motion.rho < 1.0:
-        anchor = motion.rho * anchor + (1.0 - motion.rho) * population.embedded
-    wanted = population.wanted
-    if wanted is None and step.wanted is not None:
-        wanted = transported(step.wanted, rows.outputs, step.output_directions)
-    return Aim(anchor=anchor, wanted=wanted, eta=step.eta, unit=problem.unit)
-
-
-class Moved(NamedTuple):
-    """The rows after an iteration, and what the proposals brought."""
-
-    rows: Rows
-    gains: Array
-    """Array (C,): what each proposal brought, summed over the rows that took it; edits first."""
-    costs: Array
-    """Array (2, n): each row's cost before and after."""
-
-
-def move(
-    problem: Problem,
-    motion: Motion,
-    population: Population,
-    step: Step,
-    rows: Rows,
-    embedded: Array,
-) -> Moved:
+def move(now: MoveContext) -> Moved:
     """Lines 8 and 9 of Algorithm 1: every row takes its step, a bounded number at a time."""
-    n, p = rows.codes.shape
-    offers = len(SMOOTH_OFFERS) + (0 if step.edits is None else step.edits.sources.shape[0])
-    size = block_rows(offers * p, device=on_device(rows.codes))
+    codes, edits = now.rows.codes, now.step.edits
+    n, p = codes.shape
+    offers = len(SMOOTH_OFFERS) + (0 if edits is None else edits.sources.shape[0])
+    size = block_rows(offers * p, device=on_device(codes))
     if n <= size:
-        return _move(problem, motion, population, step, rows, embedded)
-    xp = namespace(rows.codes)
-    parts = [
-        _move(
-            problem,
-            motion,
-            population.block(block),
-            step,
-            Rows(rows.codes[block, ...], rows.outputs[block, ...]),
-            embedded[block, ...],
-        )
-        for block in row_tiles(n, size)
-    ]
+        return _move(now)
+    xp = namespace(codes)
+    parts = [_move(now.block(block)) for block in row_tiles(n, size)]
     return Moved(
-        Rows(
+        rows=Rows(
             xp.concat([part.rows.codes for part in parts]),
             xp.concat([part.rows.outputs for part in parts]),
         ),
-        xp.sum(xp.stack([part.gains for part in parts]), axis=0),
-        xp.concat([part.costs for part in parts], axis=1),
+        embedded=xp.concat([part.embedded for part in parts]),
+        costs=xp.concat([part.costs for part in parts], axis=1),
+        gains=xp.sum(xp.stack([part.gains for part in parts]), axis=0),
     )
 
 
-def _move(
-    problem: Problem,
-    motion: Motion,
-    population: Population,
-    step: Step,
-    rows: Rows,
-    embedded: Array,
-) -> Moved:
-    aim = aim_at(problem, motion, population, step, rows, embedded)
-    if motion.gradient:
-        return _descend(problem, motion, population, aim, rows, embedded)
-    price = step.sparsity / embedded.shape[-1]
-    now = MoveContext(problem.embedding, population, rows.codes, embedded, aim, price)
-    if step.edits is None and price == 0 and worth_taking_in_turn(rows.codes):
-        steps = smooth_steps(problem, aim, _view(problem, rows, embedded))
-        codes, outputs, costs, gains = steps_in_turn(problem, now, rows.outputs, steps)
+def _move(now: MoveContext) -> Moved:
+    aim = _aim(now)
+    if now.motion.gradient:
+        choice = _descend(now, aim)
+    elif now.step.edits is None and now.price == 0 and worth_taking_in_turn(now.rows.codes):
+        choice = steps_in_turn(now, aim, _smooth_steps(now, aim))
     else:
-        offers = _offers(problem, population, step, now, rows.outputs)
-        codes, outputs, costs, gains = choose(problem, now, rows.outputs, offers)
-    return Moved(Rows(codes, outputs), gains, costs)
+        choice = choose(now, aim, _offers(now, aim))
+    embedded = now.problem.embedding.embed(choice.codes, now.population.complete)
+    return Moved(Rows(choice.codes, choice.outputs), embedded, choice.costs, choice.gains)
 
 
-def _descend(
-    problem: Problem,
-    motion: Motion,
-    population: Population,
-    aim: Aim,
-    rows: Rows,
-    embedded: Array,
-) -> Moved:
+def _aim(now: MoveContext) -> Aim:
+    """Anchor and wanted output of every row, from the recorded maps."""
+    step, population, rho = now.step, now.population, now.motion.rho
+    anchor = transported(step.anchors, now.embedded, step.directions)
+    if rho < 1.0:
+        anchor = rho * anchor + (1.0 - rho) * population.embedded
+    wanted = population.wanted
+    if wanted is None and step.wanted is not None:
+        wanted = transported(step.wanted, now.rows.outputs, step.output_directions)
+    return Aim(anchor=anchor, wanted=wanted, eta=step.eta, unit=now.problem.unit)
+
+
+def _descend(now: MoveContext, aim: Aim) -> Choice:
     """The paper's step: along the negative gradient, whatever it leads to."""
-    xp = namespace(rows.codes)
-    downhill = descent_step(aim, _view(problem, rows, embedded), motion.tau)
-    codes = _legal_step(problem, population, rows.codes, downhill)
-    moved = Rows(codes, problem.precise.values(codes))
-    before = row_costs(aim, embedded, rows.outputs)
-    after = row_costs(aim, population.embed(problem.embedding, codes), moved.outputs)
-    return Moved(moved, before[:0], xp.stack([before, after]))
+    problem, population = now.problem, now.population
+    downhill = descent_step(aim, _view(now), now.motion.tau)
+    codes = _legal_step(problem, population, now.rows.codes, downhill)
+    outputs = problem.precise.values(codes)
+    before = row_costs(aim, now.embedded, now.rows.outputs)
+    after = row_costs(aim, problem.embedding.embed(codes, population.complete), outputs)
+    return Choice(codes, outputs, namespace(codes).stack([before, after]), before[:0])
 
 
-def _offers(
-    problem: Problem, population: Population, step: Step, now: MoveContext, outputs: Array
-) -> Offers:
-    """Legal proposals for every row, edits first."""
-    edited = None if step.edits is None else edited_rows(step.edits, now)
-    if edited is not None and not problem.precise.smooth:
+def _offers(now: MoveContext, aim: Aim) -> Offers:
+    """Legal offers to every row, edits first."""
+    edits = now.step.edits
+    edited = None if edits is None else edited_rows(now, aim, edits)
+    if edited is not None and not now.problem.precise.smooth:
         return edited
-    xp = namespace(now.codes)
-    steps = smooth_steps(problem, now.aim, _view(problem, Rows(now.codes, outputs), now.embedded))
-    if step.sparsity > 0:
-        # Only what has moved already moves on.
-        moved = xp.astype(now.embedded != population.embedded, now.embedded.dtype)
+    xp = namespace(now.embedded)
+    steps = _smooth_steps(now, aim)
+    if now.step.sparsity > 0:
+        # Only what has moved already moves on: a step along the slope would change every number.
+        moved = xp.astype(now.embedded != now.population.embedded, now.embedded.dtype)
         steps = [moved * one for one in steps]
-    stepped = stepped_rows(_stepped(problem, now.codes, steps), now)
+    stepped = stepped_rows(now, aim, _stepped(now.problem, now.rows.codes, steps))
     return stepped if edited is None else side_by_side(edited, stepped)
 
 
-def _view(problem: Problem, rows: Rows, embedded: Array) -> View:
+def _smooth_steps(now: MoveContext, aim: Aim) -> list[Array]:
+    """Steps (n, d) along the model's slope."""
+    return smooth_steps(aim, _view(now), probability=now.problem.outputs.probability)
+
+
+def _view(now: MoveContext) -> View:
     """The rows with the model's slope at them."""
-    _, slope = problem.precise.values_and_gradient(rows.codes)
-    return View(embedded, rows.outputs, problem.embedding.pull(slope))
+    _, slope = now.problem.precise.values_and_gradient(now.rows.codes)
+    return View(now.embedded, now.rows.outputs, now.problem.embedding.pull(slope))
 
 
 def _stepped(problem: Problem, codes: Array, steps: list[Array]) -> Array:

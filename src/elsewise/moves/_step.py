@@ -10,13 +10,16 @@ rows gives the fit.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from elsewise._arrays import Array
 from elsewise.moves._edits import Edits
 from elsewise.transport import MonotoneMaps
 
-__all__ = ["Motion", "Rows", "Step"]
+if TYPE_CHECKING:
+    from elsewise.request import Population, Problem
+
+__all__ = ["Motion", "MoveContext", "Moved", "Rows", "Step"]
 
 
 class Rows(NamedTuple):
@@ -60,3 +63,42 @@ class Step:
     """Edits offered to every row; None where the model's slope alone leads."""
     sparsity: float = 0.0
     """Cost of a changed cell, in units of a move by one standard deviation, squared."""
+
+
+class MoveContext(NamedTuple):
+    """Everything that `move` reads: the question, the recorded step, and the rows as they are."""
+
+    problem: Problem
+    motion: Motion
+    population: Population
+    """Where the rows started."""
+    step: Step
+    rows: Rows
+    embedded: Array
+    """Array (n, d): the rows' embedding."""
+
+    @property
+    def price(self) -> float:
+        """Cost of a changed cell, in the units of q_i; 0 where it costs nothing."""
+        dimension: int = self.embedded.shape[-1]
+        return self.step.sparsity / dimension
+
+    def block(self, rows: slice) -> MoveContext:
+        """Some of the rows, one after the other."""
+        return self._replace(
+            population=self.population.block(rows),
+            rows=Rows(*(part[rows, ...] for part in self.rows)),
+            embedded=self.embedded[rows, ...],
+        )
+
+
+class Moved(NamedTuple):
+    """The rows after an iteration, and what that brought."""
+
+    rows: Rows
+    embedded: Array
+    """Array (n, d): their embedding."""
+    costs: Array
+    """Array (2, n): each row's cost before and after."""
+    gains: Array
+    """Array (C,): what each offer brought, summed over the rows that took it; edits first."""

@@ -11,14 +11,9 @@ proposes steps for all rows at once; what a row is offered depends on its own va
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from elsewise._arrays import Array, device_of, multiply_add, namespace, row_products, to_numpy
-
-if TYPE_CHECKING:
-    from elsewise.request import Problem
 from elsewise.moves._costs import Aim, View, half_gradient
 
 __all__ = [
@@ -122,10 +117,10 @@ def on_grid(steps: Array) -> Array:
     return xp.round(steps * (1.0 / GRID)) * GRID
 
 
-def smooth_steps(problem: Problem, aim: Aim, view: View) -> list[Array]:
+def smooth_steps(aim: Aim, view: View, *, probability: bool) -> list[Array]:
     """Steps of the embedding from every source that uses a gradient."""
     steps = gauss_newton_steps(aim, view, damping=1e-3 / view.embedded.shape[-1])
-    if problem.outputs.probability and problem.outputs.columns == 1:
+    if probability and view.outputs.shape[-1] == 1:
         steps += link_steps(aim, view)
     return steps
 

@@ -15,6 +15,7 @@ from scipy.special import betaincinv
 
 from elsewise._arrays import to_numpy
 from elsewise._resources import using
+from elsewise._storage import write_text
 from elsewise.errors import InvalidInput, SavedRunError, from_mapping
 from elsewise.explanation import Explanation
 from elsewise.policy._actions import Actions
@@ -23,7 +24,6 @@ from elsewise.policy._rule import Condition, holds
 from elsewise.request import Verdict
 from elsewise.saving import load
 from elsewise.targets import Wanted
-from elsewise.text import write_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from elsewise import plots
+from elsewise._storage import write_text
 from elsewise.analysis import changes as changes_of
 from elsewise.errors import InvalidInput
 from elsewise.report import _words
@@ -24,7 +25,7 @@ from elsewise.report._page import sections
 from elsewise.report._parts import Section, Table, figure
 from elsewise.report._templates import environment, read
 from elsewise.report._words import answer, change_table, headline
-from elsewise.text import amount, percent, write_text
+from elsewise.text import amount, percent
 
 if TYPE_CHECKING:
     from elsewise.analysis import Effects, Frontier, Stability

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from elsewise import plots
-from elsewise._arrays import to_numpy
+from elsewise._arrays import changed_cells, to_numpy
 from elsewise.analysis import changes as changes_of
 from elsewise.analysis import correlation_pair, flows, groups
-from elsewise.features import changed_cells
 from elsewise.report._numbers import (
     correlation_changes,
     drift,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from elsewise._arrays import to_numpy
+from elsewise._arrays import changed_cells, to_numpy
 from elsewise.analysis import changes as changes_of
 from elsewise.analysis import column_named
 from elsewise.certificate import (
@@ -18,7 +18,6 @@ from elsewise.certificate import (
     readout_name,
     stayed_lines,
 )
-from elsewise.features import changed_cells
 from elsewise.request import Kind
 from elsewise.text import amount, format_distinct, one_line, percent, signed
 

@@ -88,10 +88,6 @@ class Population:
     complete: bool
     """Whether no cell is missing; then none ever is, as rows move."""
 
-    def embed(self, embedding: Embedding, codes: Array) -> Array:
-        """Return phi(codes), (n, d), of these rows, wherever they have moved."""
-        return embedding.embed_present(codes) if self.complete else embedding.embed(codes)
-
     def block(self, rows: slice) -> Population:
         """Some of the rows, one after the other."""
         return Population(

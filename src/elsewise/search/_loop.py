@@ -14,36 +14,28 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from elsewise._arrays import Array, asarray_like, namespace, row_products, to_numpy
-from elsewise._resources import using
-from elsewise.confidence import Comparison, UpperLimit
+from elsewise._arrays import Array, namespace, row_products, to_numpy
+from elsewise._resources import Resources, using
+from elsewise.confidence import UpperLimit
 from elsewise.maps import Map
-from elsewise.measure import (
-    Recording,
-    SideMeasure,
-    measure_inputs,
-    measure_outputs,
-    output_comparison,
-    output_directions,
-    target_partners,
-)
+from elsewise.measure import Recording, SideMeasure, Sides, measure_sides, prepare_sides
 from elsewise.moves import (
     Edits,
     EditScores,
     Motion,
+    MoveContext,
     Rows,
     Step,
     Unit,
-    draw_edits,
+    draw_step_edits,
     move,
-    revert_edits,
     start,
     units,
     update_scores,
 )
 from elsewise.request import Population, Problem, generator, populate
 from elsewise.settings import Balance, Settings
-from elsewise.transport import direction_blocks, directions_like, project
+from elsewise.transport import direction_blocks, directions_like
 
 __all__ = ["Iteration", "State", "init", "run", "step"]
 
@@ -84,11 +76,14 @@ class Setup:
 
     population: Population
     settings: Settings
-    output_directions: Array
-    outputs: Comparison
-    """The factual outputs against the target, which need not be sorted again."""
-    target_partners: Array | None
-    """Array (M, n): target quantiles by rank; None where rows know what they want."""
+    motion: Motion
+    resources: Resources
+    smooth: bool
+    """Whether the model has a slope."""
+    level: float
+    """Confidence level of each side's limit."""
+    sides: Sides
+    """What both sides are compared with."""
     units: tuple[Unit, ...]
     """What edits can move."""
     background: np.ndarray
@@ -133,10 +128,10 @@ class State:
         while trail is not None:
             steps.append(trail.step)
             trail = trail.before
-        return Map(steps=tuple(reversed(steps)), motion=motion_of(self.setup.settings))
+        return Map(steps=tuple(reversed(steps)), motion=self.setup.motion)
 
 
-def motion_of(settings: Settings) -> Motion:
+def _motion_of(settings: Settings) -> Motion:
     """Return the part of the settings that the recorded map needs."""
     gradient = settings.step == "gradient"
     return Motion(gradient=gradient, tau=settings.tau, noise=settings.start_noise, rho=settings.rho)
@@ -150,24 +145,23 @@ def init(problem: Problem, settings: Settings) -> State:
 
 def _init(problem: Problem, settings: Settings) -> State:
     population = populate(problem)
-    across = asarray_like(
-        output_directions(problem, problem.generator("output directions")), population.outputs
-    )
     background = to_numpy(problem.background)
     moving = units(problem.schema, np.concatenate([background, to_numpy(problem.factual)]))
     setup = Setup(
         population=population,
         settings=settings,
-        output_directions=across,
-        outputs=output_comparison(problem, population, population.outputs, across).prepared(),
-        target_partners=target_partners(problem, population, across),
+        motion=_motion_of(settings),
+        resources=settings.resources,
+        smooth=problem.outputs.smooth,
+        level=problem.bounds.side_level,
+        sides=prepare_sides(problem, population, Recording(settings.smoothing, settings.entropy)),
         units=moving,
         background=background,
         background_outputs=to_numpy(problem.precise.values(problem.background)),
     )
-    rows = start(problem, motion_of(settings), population)
+    rows = start(problem, setup.motion, population)
     info = StepInfo(0, 0.0, np.array([math.nan, math.inf]))
-    embedded = population.embed(problem.embedding, rows.codes)
+    embedded = problem.embedding.embed(rows.codes, population.complete)
     scores = EditScores.none(len(moving))
     return _measured(problem, setup, rows, embedded, settings.balance, scores, None, info)
 
@@ -183,17 +177,15 @@ class StepInfo(NamedTuple):
 
 def step(problem: Problem, state: State) -> State:
     """Lines 3 to 9: plans, limits, eta, and the row step."""
-    with using(state.setup.settings.resources):
+    with using(state.setup.resources):
         return _step(problem, state)
 
 
 def _step(problem: Problem, state: State) -> State:
     setup, rows = state.setup, state.rows
-    settings = setup.settings
     xp = namespace(rows.codes)
-    level = problem.bounds.side_level
-    gap_inputs = _gap(problem.bounds.inputs, state.inputs, level)
-    gap_outputs = _gap(problem.bounds.outputs, state.outputs, level) / problem.unit
+    gap_inputs = _gap(problem.bounds.inputs, state.record.inputs_limit)
+    gap_outputs = _gap(problem.bounds.outputs, state.record.outputs_limit) / problem.unit
     eta, balance = state.balance.choose(gap_inputs, gap_outputs)
     iteration = state.record.iteration + 1
     anchors = state.input_side.plan
@@ -203,16 +195,16 @@ def _step(problem: Problem, state: State) -> State:
         directions=state.directions,
         # Lines 3 and 4: the plans are the sorts behind the limits; recorded as monotone maps.
         anchors=anchors,
-        output_directions=setup.output_directions,
+        output_directions=setup.sides.output_directions,
         wanted=state.output_side.plan,
         edits=_drawn_edits(problem, state, iteration),
         sparsity=setup.sparsity,
     )
     # Lines 8 and 9.
-    population, embedded = setup.population, state.embedded
-    moved = move(problem, motion_of(settings), population, recorded, rows, embedded)
-    after = population.embed(problem.embedding, moved.rows.codes)
-    moves = after - embedded
+    embedded = state.embedded
+    now = MoveContext(problem, setup.motion, setup.population, recorded, rows, embedded)
+    moved = move(now)
+    moves = moved.embedded - embedded
     info = StepInfo(
         iteration=iteration,
         eta=eta,
@@ -228,26 +220,29 @@ def _step(problem: Problem, state: State) -> State:
         gains = to_numpy(moved.gains)[: recorded.edits.sources.shape[0]]
         scores = update_scores(scores, recorded.edits, setup.units, gains / rows.codes.shape[0])
     trail = Trail(recorded, state.trail)
-    return _measured(problem, setup, moved.rows, after, balance, scores, trail, info)
+    return _measured(problem, setup, moved.rows, moved.embedded, balance, scores, trail, info)
 
 
 def _drawn_edits(problem: Problem, state: State, iteration: int) -> Edits | None:
     """Edits for this iteration: where the model has no slope, or something is not a number."""
-    setup = state.setup
-    smooth = problem.outputs.smooth
-    if setup.settings.step == "gradient":
+    setup, smooth = state.setup, state.setup.smooth
+    if setup.motion.gradient:
         return None
     if smooth and setup.sparsity == 0 and all(unit.choices is None for unit in setup.units):
         return None
+    codes = state.rows.codes
     # A model with a slope is cheap to ask, and edits are then few of its proposals.
-    count = setup.settings.edits or _edit_count(state.rows.codes.shape[0]) * (2 if smooth else 1)
-    rng = problem.generator(f"edits {iteration}")
-    drawn = draw_edits(
-        setup.units, setup.background, setup.background_outputs, state.scores, count, rng
+    count = setup.settings.edits or _edit_count(codes.shape[0]) * (2 if smooth else 1)
+    return draw_step_edits(
+        setup.units,
+        setup.background,
+        setup.background_outputs,
+        state.scores,
+        count,
+        problem.generator(f"edits {iteration}"),
+        like=codes,
+        revert=setup.sparsity > 0,
     )
-    if setup.sparsity > 0:
-        drawn = revert_edits(setup.units, drawn)
-    return drawn.like(state.rows.codes)
 
 
 def _edit_count(rows: int) -> int:
@@ -255,9 +250,9 @@ def _edit_count(rows: int) -> int:
     return 30 + round(30 * min(1.0, math.sqrt(50 / rows)))
 
 
-def _gap(bound: float | None, limit: UpperLimit | None, level: float) -> float:
-    """Room left under a bound; a side without a bound never complains."""
-    return math.inf if bound is None or limit is None else bound - limit.upper(level)
+def _gap(bound: float | None, limit: float) -> float:
+    """Room left under a bound; a side without a bound, or a limit (NaN), never complains."""
+    return math.inf if bound is None or math.isnan(limit) else bound - limit
 
 
 def _measured(
@@ -271,19 +266,12 @@ def _measured(
     info: StepInfo,
 ) -> State:
     """Lines 5 and 6: the upper limits of these rows, on directions of their own."""
-    population, settings = setup.population, setup.settings
+    settings = setup.settings
     drawn = info.iteration if settings.redraw else 0
-    theta = _drawn_directions(problem.seed, drawn, problem.embedding.size, settings.directions)
-    directions = directions_like(theta, population.embedded)
-    recording = Recording(settings.smoothing, settings.entropy)
-    inputs = measure_inputs(problem, population, embedded, directions, recording)
-    outputs = measure_outputs(
-        problem,
-        setup.outputs.of(project(rows.outputs, setup.output_directions)),
-        setup.target_partners,
-        recording,
-    )
-    level = problem.bounds.side_level
+    theta = _drawn_directions(problem.seed, drawn, embedded.shape[1], settings.directions)
+    directions = directions_like(theta, embedded)
+    inputs, outputs = measure_sides(problem, setup.sides, embedded, rows.outputs, directions)
+    level = setup.level
     objective, change = to_numpy(info.measures).tolist()
     record = Iteration(
         iteration=info.iteration,

@@ -18,12 +18,13 @@ from elsewise.transport._directions import (
     lift,
     pack_directions,
     project,
+    project_all,
     row_tiles,
     unpack_directions,
 )
 from elsewise.transport._entropic import EntropicPlans, checked_epsilon, entropic_plans
 from elsewise.transport._monotone import MonotoneMaps, fit_monotone_maps, join_maps, transported
-from elsewise.transport._ranking import Ranked, rank
+from elsewise.transport._ranking import Ranked, rank, rank_all
 from elsewise.transport._sorted import (
     Reference,
     Segments,
@@ -34,6 +35,7 @@ from elsewise.transport._sorted import (
     sliced_squared_distance,
     sliced_squared_distance_and_gradient,
     sorted_squared_distances,
+    squares_and_influence,
 )
 
 __all__ = [
@@ -57,13 +59,16 @@ __all__ = [
     "pack_directions",
     "potentials",
     "project",
+    "project_all",
     "rank",
+    "rank_all",
     "reference",
     "row_tiles",
     "segments",
     "sliced_squared_distance",
     "sliced_squared_distance_and_gradient",
     "sorted_squared_distances",
+    "squares_and_influence",
     "transported",
     "unpack_directions",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -19,6 +20,7 @@ __all__ = [
     "lift",
     "pack_directions",
     "project",
+    "project_all",
     "row_tiles",
     "unpack_directions",
 ]
@@ -141,6 +143,11 @@ def project(points: Array, directions: Array) -> Array:
         return directions.T @ np.ascontiguousarray(points.T)
     xp = namespace(points, directions)
     return xp.matmul(xp.matrix_transpose(directions), xp.matrix_transpose(points))
+
+
+def project_all(populations: Sequence[Array], directions: Array) -> tuple[Array, ...]:
+    """Project several populations (n, d) on the same directions, as `project` does each."""
+    return tuple(project(points, directions) for points in populations)
 
 
 def lift(values: Array, directions: Array) -> Array:

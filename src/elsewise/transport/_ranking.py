@@ -6,13 +6,14 @@ packed into one integer instead and sorted together.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from elsewise._arrays import Array, sort_with_order, take_ranked, unsort
 
-__all__ = ["Ranked", "rank"]
+__all__ = ["Ranked", "rank", "rank_all"]
 
 PACKED_ROWS = 1 << 15
 """From so many rows on packing pays."""
@@ -52,6 +53,11 @@ def rank(projections: Array) -> Ranked:
         if found is not None:
             return found
     return Ranked(*sort_with_order(projections))
+
+
+def rank_all(sides: Sequence[Array]) -> tuple[Ranked, ...]:
+    """Rank several sides, each as `rank` does."""
+    return tuple(map(rank, sides))
 
 
 def _packed(projections: np.ndarray) -> Ranked | None:

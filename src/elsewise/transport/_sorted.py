@@ -21,8 +21,15 @@ from elsewise._arrays import (
     unsort,
 )
 from elsewise._resources import parallel
-from elsewise.transport._directions import direction_parts, lift, project, row_tiles
-from elsewise.transport._ranking import rank
+from elsewise.transport._directions import (
+    DEVICE_PART,
+    PART,
+    direction_parts,
+    lift,
+    project,
+    row_tiles,
+)
+from elsewise.transport._ranking import Ranked, rank
 
 __all__ = [
     "Reference",
@@ -34,6 +41,7 @@ __all__ = [
     "sliced_squared_distance",
     "sliced_squared_distance_and_gradient",
     "sorted_squared_distances",
+    "squares_and_influence",
 ]
 
 GRADIENT_ROWS = 1 << 15
@@ -289,3 +297,56 @@ def _jump_weights(n: int, trim: float) -> tuple[np.ndarray]:
     levels = np.arange(1, n) / n
     # The tolerance counts a jump at the trim itself, whatever the rounding of its level.
     return ((np.abs(levels - 0.5) <= 0.5 - trim + 1e-12) / (1.0 - 2.0 * trim),)
+
+
+def squares_and_influence(
+    moving: Ranked, fixed: Ranked | Array, side: Reference | None, trim: float
+) -> tuple[Array, Array, Array | None]:
+    """Squared distances, and how their mean answers to the weight of each row.
+
+    Parameters
+    ----------
+    moving
+        Projections (N, n), ranked.
+    fixed
+        The other sample (N, m), ranked, or the untrimmed cells (N, n) of a known distribution.
+    side
+        The fixed side prepared with this trim; None to prepare it here.
+    trim
+        Share of mass left out at either end.
+
+    Returns
+    -------
+    tuple of Array (N,), Array (n,) and Array (m,) or None
+        Squared distances; the influence of each moving row on their mean, that is, n times the
+        derivative with respect to its weight, centred; the same for the rows of the other sample.
+
+    Examples
+    --------
+    >>> x, y = rank(np.array([[0.0, 1.0]])), rank(np.array([[1.0, 4.0]]))
+    >>> squares_and_influence(x, y, None, 0.0)
+    (array([5.]), array([ 2., -2.]), array([-6.,  6.]))
+    """
+    other = fixed.sorted if isinstance(fixed, Ranked) else fixed
+    if side is None:
+        side = reference(other, moving.sorted.shape[-1], trim)
+    squares = sorted_squared_distances(moving.sorted, side)
+    own = _mean_potentials(moving, other, trim)
+    if not isinstance(fixed, Ranked):
+        return squares, own, None
+    return squares, own, _mean_potentials(fixed, moving.sorted, trim)
+
+
+def _mean_potentials(own: Ranked, other_sorted: Array, trim: float) -> Array:
+    """Potentials (n,) in row order, averaged over directions, centred."""
+    xp = namespace(own.sorted, other_sorted)
+    count, n = own.sorted.shape
+
+    def part(some: slice) -> Array:
+        values = potentials(own.sorted[some, :], other_sorted[some, :], trim)
+        return xp.sum(unsort(values, own.order[some, :]), axis=0)
+
+    size = max(1, (DEVICE_PART if on_device(own.sorted) else PART) // n)
+    parts = [slice(k, min(k + size, count)) for k in range(0, count, size)]
+    total = sum(parallel(part, parts)) / count
+    return total - xp.mean(total)
