@@ -85,6 +85,11 @@ class Bounds:
                 received=repr(cells),
                 fix="2 lets each row change two features",
             )
+        self._check_statistics()
+        check_fields(self, "bounds")
+
+    def _check_statistics(self) -> None:
+        """Refuse what no limit could be computed with."""
         if not (_is_number(self.confidence) and 0 < self.confidence < 1):
             raise InvalidInput(
                 "bounds.confidence",
@@ -120,7 +125,6 @@ class Bounds:
                 received=repr(self.cutoff),
                 fix="give the output from which on a row counts as passing",
             )
-        check_fields(self, "bounds")
 
     @property
     def side_level(self) -> float:

@@ -38,30 +38,11 @@ def pose(request: Request, bounds: Bounds) -> tuple[Problem, Encoder]:
         The question in codes, and the way back to frames.
     """
     rows, background, seed = request.rows, request.background, request.seed
+    _check_request(request)
     target, schema = request.target, request.schema
-    if not isinstance(target, Target | Share | Mean):
-        raise InvalidInput(
-            "target",
-            expected="a target of elsewise.targets",
-            received=type(target).__name__,
-            fix="for example elsewise.targets.constant(1.0) or sample(scores)",
-        )
-    if isinstance(rows, pd.DataFrame) and len(rows) < 2:
-        raise InvalidInput(
-            "rows",
-            expected="at least 2 rows",
-            received=len(rows),
-            fix="explain a population; for a single row use explanation.apply",
-        )
     schema = Schema.infer(rows, background) if schema is None else _in_order(schema, rows)
     encoder = schema.encoder(rows)
-    if not any(feature.free for feature in schema.features):
-        raise InvalidInput(
-            "schema",
-            expected="at least one feature that may move",
-            received="every feature is frozen",
-            fix="free one with schema.free(name)",
-        )
+    _check_free(schema)
     encoder.check_savable(rows.index)
     donors = _drawn(rows if background is None else _usable(background, schema), seed)
     # The model is asked about the donors too: their fixed values must be known.
@@ -114,6 +95,35 @@ def _check_outputs(outputs: Array) -> None:
             expected=f"outputs that can be squared, at least {1.0 / LARGEST:g} somewhere",
             received=f"at most {largest:g}",
             fix="change the unit of the outputs",
+        )
+
+
+def _check_request(request: Request) -> None:
+    """Refuse what is no target, or too few rows, before anything is read off them."""
+    target, rows = request.target, request.rows
+    if not isinstance(target, Target | Share | Mean):
+        raise InvalidInput(
+            "target",
+            expected="a target of elsewise.targets",
+            received=type(target).__name__,
+            fix="for example elsewise.targets.constant(1.0) or sample(scores)",
+        )
+    if isinstance(rows, pd.DataFrame) and len(rows) < 2:
+        raise InvalidInput(
+            "rows",
+            expected="at least 2 rows",
+            received=len(rows),
+            fix="explain a population; for a single row use explanation.apply",
+        )
+
+
+def _check_free(schema: Schema) -> None:
+    if not any(feature.free for feature in schema.features):
+        raise InvalidInput(
+            "schema",
+            expected="at least one feature that may move",
+            received="every feature is frozen",
+            fix="free one with schema.free(name)",
         )
 
 
