@@ -20,10 +20,10 @@ from elsewise.text import one_line, signed
 __all__ = ["surprises"]
 
 MOST_LEAVES = 8
+# Smallest mean move, in its standard errors, that is a surprise.
 EVIDENCE = 3.0
-"""Smallest mean move, in its standard errors, that is a surprise."""
+# Share of the mean output change under which a cell's move does not count as improving it.
 NEGLIGIBLE = 1e-3
-"""Share of the mean output change under which a cell's move does not count as improving it."""
 DTYPES: dict[str, Any] = {
     "feature": object,
     "expected": "int64",

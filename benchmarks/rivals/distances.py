@@ -24,10 +24,10 @@ __all__ = [
 DIRECTIONS = 5000
 TRIM = 0.1
 DIRECTION_CHUNK = 250
+# Rows of a distance matrix that are in memory at once.
 ROW_CHUNK = 1024
-"""Rows of a distance matrix that are in memory at once."""
+# At most this many rows give the median distance.
 BANDWIDTH_ROWS = 2000
-"""At most this many rows give the median distance."""
 
 
 def sliced_ot(x: np.ndarray, y: np.ndarray, *, trim: float = TRIM, seed: int = 0) -> float:

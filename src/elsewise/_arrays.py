@@ -45,9 +45,9 @@ __all__ = [
     "unsort",
 ]
 
+# Largest number that is computed with: the product of two, squared, is a float64. Numbers whose
+# spread is below its reciprocal are refused for the same reason.
 LARGEST = 1e75
-"""Largest number that is computed with: the product of two, squared, is a float64. Numbers whose
-spread is below its reciprocal are refused for the same reason."""
 
 
 def namespace(*arrays: Array) -> Any:
@@ -194,8 +194,8 @@ def clamped(values: Array, lower: Array, upper: Array) -> Array:
     return xp.minimum(xp.maximum(values, lower), upper)
 
 
+# Values summed in their own precision.
 BLOCK = 1024
-"""Values summed in their own precision."""
 
 
 def double_sums(values: Array) -> Array:

@@ -37,18 +37,18 @@ __all__ = [
 T = TypeVar("T")
 R = TypeVar("R")
 
+# Bytes that arrays on the way may take by default, on the host and on an accelerator.
 MEMORY, DEVICE_MEMORY = 2 << 30, 16 << 30
-"""Bytes that arrays on the way may take by default, on the host and on an accelerator."""
+# Rows of a block: enough for a model to be worth calling, few enough for the caches.
 FEWEST_ROWS, MOST_ROWS, MOST_DEVICE_ROWS = 1 << 10, 1 << 14, 1 << 20
-"""Rows of a block: enough for a model to be worth calling, few enough for the caches."""
+# Bytes of the largest array whose memory is worth keeping.
 LARGEST_KEPT = 31 << 20
-"""Bytes of the largest array whose memory is worth keeping."""
+# Bytes on the way per cell of a block: a few arrays of eight bytes each.
 CELL_BYTES = 64
-"""Bytes on the way per cell of a block: a few arrays of eight bytes each."""
+# Rows from which on a model is worth threads of its own.
 MODEL_ROWS = 1 << 12
-"""Rows from which on a model is worth threads of its own."""
+# Modules that bring thread pools with them when they are imported.
 POOL_USERS = {"catboost", "lightgbm", "scipy.linalg", "sklearn", "torch", "xgboost"}
-"""Modules that bring thread pools with them when they are imported."""
 UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 BINARY_UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 

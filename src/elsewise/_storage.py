@@ -30,12 +30,12 @@ __all__ = [
     "write_text",
 ]
 
+# Arrays larger than this many times their file, and than `SMALL`, are refused unread; a run that
+# would be is saved without compression.
 RATIO = 100
-"""Arrays larger than this many times their file, and than `SMALL`, are refused unread; a run that
-would be is saved without compression."""
 SMALL = 1 << 26
+# RENAME_EXCHANGE of Linux's renameat2: two folders trade places at once.
 EXCHANGE = 2
-"""RENAME_EXCHANGE of Linux's renameat2: two folders trade places at once."""
 AT_CWD = -100
 
 

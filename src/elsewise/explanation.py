@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Explanation", "Status"]
 
+# Rows of the fit that a model can be tried out on.
 PROBED = 1024
-"""Rows of the fit that a model can be tried out on."""
 SUCCESS = frozenset({Verdict.CERTIFIED, Verdict.DESCRIBED, Verdict.NOTHING_TO_DO})
 
 

@@ -30,9 +30,9 @@ from elsewise.transport import row_tiles
 
 __all__ = ["AnyMap", "Map", "apply_map", "replay"]
 
+# Rows that go through all steps of a map together, on the host; sixteen times as many on an
+# accelerator.
 REPLAYED = 1 << 16
-"""Rows that go through all steps of a map together, on the host; sixteen times as many on an
-accelerator."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -41,6 +41,7 @@ __all__ = ["load", "save"]
 
 FORMAT = 1
 RECORD, ARRAYS = "explanation.json", "arrays.npz"
+# Files of a run and of its exports; any other file in a run's folder is the user's.
 OWN = (
     RECORD,
     ARRAYS,
@@ -48,9 +49,8 @@ OWN = (
     *(f"counterfactual.{ending}" for ending in ("csv", "json", "parquet")),
     *("changes.csv", "certificate.csv"),
 )
-"""Files of a run and of its exports; any other file in a run's folder is the user's."""
+# A model is compared on this many of the saved rows at most, spread evenly.
 FINGERPRINT_ROWS = 20_000
-"""A model is compared on this many of the saved rows at most, spread evenly."""
 BALANCES = {kind.__name__: kind for kind in (IntervalNarrowing, SetShrinking, Fixed)}
 
 

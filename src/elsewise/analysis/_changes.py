@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 __all__ = ["changes", "flows", "ks", "psi"]
 
 BINS = 10
+# An empty bin counts as half a row in a PSI.
 LEAST_ROWS = 0.5
-"""An empty bin counts as half a row in a PSI."""
 QUANTILES = {"shift_q10": 0.1, "shift_q50": 0.5, "shift_q90": 0.9}
 KEPT = "(kept)"
 

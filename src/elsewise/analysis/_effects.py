@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 __all__ = ["MEANING", "Effects", "effects"]
 
+# Weights of resampled rows held at once.
 BATCH = 1 << 22
-"""Weights of resampled rows held at once."""
 ALL, BETWEEN = "(all rows)", "(between groups)"
 MEANING = (
     "Labels are those of the factual rows: what is compared with them after the move are the "

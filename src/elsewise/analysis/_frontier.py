@@ -38,8 +38,8 @@ __all__ = ["Frontier", "frontier", "frontier_of"]
 
 T = TypeVar("T")
 
+# Eta is swept from logistic(-5) to logistic(5).
 LOGIT_SPAN = 5.0
-"""Eta is swept from logistic(-5) to logistic(5)."""
 POINTS = 11
 FEWEST_POINTS = 3
 

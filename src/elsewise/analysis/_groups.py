@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Group", "Groups", "groups"]
 
+# At most this many changes are named per group.
 NAMED = 3
-"""At most this many changes are named per group."""
+# A change is named from this share of its group's squared mean move on.
 LEAST_NAMED = 0.01
-"""A change is named from this share of its group's squared mean move on."""
+# A group is split where that explains at least this share of the shift.
 LEAST_GAIN = 0.02
-"""A group is split where that explains at least this share of the shift."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

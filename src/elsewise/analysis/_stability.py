@@ -25,8 +25,8 @@ from elsewise.transport import direction_blocks
 
 __all__ = ["Stability", "stability_of"]
 
+# The input distance of the answer is measured again on this many draws of directions.
 DIRECTION_DRAWS = 20
-"""The input distance of the answer is measured again on this many draws of directions."""
 WEIGHT_FACTORS = (0.5, 2.0)
 GIVEN, SHARE = "as given", "share of "
 

@@ -24,8 +24,8 @@ from elsewise.targets import Share, Target
 
 __all__ = ["Explanations", "explain_groups", "explain_many", "explain_sweep"]
 
+# Name of the group of rows whose value of ``by`` is missing.
 MISSING = "(missing)"
-"""Name of the group of rows whose value of ``by`` is missing."""
 
 
 def explain_groups(

@@ -21,8 +21,8 @@ from elsewise.request import Request
 
 __all__ = ["run_requests"]
 
+# What requests have in common: packed once, however many requests share it.
 SHARED = ("model", "target", "schema", "background")
-"""What requests have in common: packed once, however many requests share it."""
 
 
 def run_requests(

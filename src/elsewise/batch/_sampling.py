@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 __all__ = ["checked_dask", "extreme_rows", "partition_lengths", "random_order", "take_rows"]
 
+# Text with more than 50 values is never moved, so no more values need to be shown.
 LEVELS = 51
-"""Text with more than 50 values is never moved, so no more values need to be shown."""
 
 
 def checked_dask(frame: Any) -> Any:

@@ -13,8 +13,8 @@ PILOT = 2_000
 """Rows of the pilot run that says how many are needed."""
 MOST = 40_000
 """At most this many rows are drawn unless more are asked for."""
+# Rows are enough when a limit is within this share of its bound, or of its distance without.
 PRECISION = 0.05
-"""Rows are enough when a limit is within this share of its bound, or of its distance without."""
 
 
 def rows_wanted(pilot: Certificate) -> int:

@@ -21,18 +21,18 @@ from elsewise.confidence._quantiles import Support, Use, assumption_of, limit_fr
 
 __all__ = ["band_limit"]
 
+# Tails are halved in so many steps: the one chosen is within 2.2 % of the largest that holds.
 STEPS = 32
-"""Tails are halved in so many steps: the one chosen is within 2.2 % of the largest that holds."""
 
+# Past so many halvings the band is the support: the crossing probability of a smaller tail would
+# come near its rounding errors.
 HALVINGS = 30
-"""Past so many halvings the band is the support: the crossing probability of a smaller tail would
-come near its rounding errors."""
 
+# Added to crossing probabilities, far above their rounding errors.
 ROUNDING = 1e-10
-"""Added to crossing probabilities, far above their rounding errors."""
 
+# At most so many order statistics carry a band; of more rows, every second, third, ... one.
 RANKS = 2048
-"""At most so many order statistics carry a band; of more rows, every second, third, ... one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

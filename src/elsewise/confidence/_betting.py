@@ -30,8 +30,8 @@ __all__ = [
     "support_cap",
 ]
 
+# Share of the capital at risk in one bet; below 1, so that no single row ruins the gambler.
 LARGEST_STAKE = 0.95
-"""Share of the capital at risk in one bet; below 1, so that no single row ruins the gambler."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

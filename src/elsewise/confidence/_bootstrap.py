@@ -23,10 +23,10 @@ from elsewise.transport import Ranked, segments
 
 __all__ = ["bootstrap_distances", "bootstrap_limit"]
 
+# Resampled projections handled at once.
 BATCH = 1 << 17
-"""Resampled projections handled at once."""
+# Fewest and most rows whose ranks are sorted; fewer or more are counted.
 RADIX_ROWS = 64, 1 << 16
-"""Fewest and most rows whose ranks are sorted; fewer or more are counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,21 +35,21 @@ __all__ = [
     "steering_method",
 ]
 
+# With so many rows, and a distance so many standard errors above 0, the CLT covers by itself (a
+# test shows it), and the bootstrap is left out.
 CLEAR_ROWS, CLEAR_ERRORS = 2000, 20.0
-"""With so many rows, and a distance so many standard errors above 0, the CLT covers by itself (a
-test shows it), and the bootstrap is left out."""
+# Of more resampled projections than this, the bootstrap draws fewer resamples, or is left out.
 BOOTSTRAP_WORK = 100_000_000
-"""Of more resampled projections than this, the bootstrap draws fewer resamples, or is left out."""
+# With fewer resamples than this the bootstrap is left out.
 FEWEST_DRAWS = 199
-"""With fewer resamples than this the bootstrap is left out."""
+# With fewer rows than this clearly away from where they were, the default is not trusted.
 FEW_MOVERS = 10
-"""With fewer rows than this clearly away from where they were, the default is not trusted."""
+# Rows nearer to their partner than this, in root mean square spreads, only count as nudged.
 NUDGE = 0.05
-"""Rows nearer to their partner than this, in root mean square spreads, only count as nudged."""
+# Outputs with at most so many different values are counts of rows rather than numbers.
 FEW_VALUES = 20
-"""Outputs with at most so many different values are counts of rows rather than numbers."""
+# Rows nearer to their partner than this, relative to the largest value, are where it is.
 ROUNDING = 1e-6
-"""Rows nearer to their partner than this, relative to the largest value, are where it is."""
 
 
 def default_limit(comparison: Comparison, draws: int, rng: np.random.Generator) -> UpperLimit:

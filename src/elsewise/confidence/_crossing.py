@@ -7,8 +7,8 @@ from scipy.special import gammaln, xlogy
 
 __all__ = ["crossing_probability"]
 
+# Counts whose probability is under exp(-TAIL) are taken for crossings.
 TAIL = 60.0
-"""Counts whose probability is under exp(-TAIL) are taken for crossings."""
 
 
 def crossing_probability(lower: np.ndarray, upper: np.ndarray) -> float:

@@ -12,10 +12,10 @@ __all__ = ["FEW_ROWS", "WarnedLimit", "doubt_of", "fewest_rows", "is_small", "no
 
 FEW_ROWS = 100
 """With fewer rows than this and nothing trimmed, the limit is a finite-sample one."""
+# From so many rows, of either sample, on the default limit was found to hold.
 FEWEST_ROWS = 50
-"""From so many rows, of either sample, on the default limit was found to hold."""
+# Trimmed less than this, it does not hold with tails heavier than exponential ones (kurtosis).
 ENOUGH_TRIM, HEAVY_TAILS = 0.05, 9.0
-"""Trimmed less than this, it does not hold with tails heavier than exponential ones (kurtosis)."""
 REMEDY = (
     "more rows help (of the target too, or sample(values, exact=True)), a trim of 0.05 or more "
     "against heavy tails, and method='finite-sample' holds for every "

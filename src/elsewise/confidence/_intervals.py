@@ -15,8 +15,8 @@ from elsewise.errors import InvalidInput
 __all__ = ["Interval", "mean_interval", "share_interval"]
 
 INDEPENDENT = "Rows are independent draws; holds for every number of rows."
+# Past this skewness, divided by the root of the number of rows, a mean carries a notice.
 SKEWED = 0.25
-"""Past this skewness, divided by the root of the number of rows, a mean carries a notice."""
 KNOWN = "The rows are the whole population, so that the number is known."
 
 

@@ -21,16 +21,16 @@ __all__ = [
     "level_on_grid",
 ]
 
+# Continuous limits are read at multiples of 1 / GRID, far apart for rounding errors, so that the
+# limit is exactly monotone and its inverse by bisection exact.
 GRID = 2**40
-"""Continuous limits are read at multiples of 1 / GRID, far apart for rounding errors, so that
-the limit is exactly monotone and its inverse by bisection exact."""
 
 
+# What the CLT and the bootstrap assume, said once.
 ASYMPTOTIC = (
     "Rows are independent draws, numerous enough for their average influence to be nearly normal "
     "and for resampled rows to vary as new ones would."
 )
-"""What the CLT and the bootstrap assume, said once."""
 
 
 class Method(StrEnum):

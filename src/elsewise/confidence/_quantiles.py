@@ -22,8 +22,8 @@ from elsewise.errors import InvalidInput
 
 __all__ = ["Bands", "Cells", "Support", "Use", "assumption_of", "ends_of", "limit_from_bands"]
 
+# The quantile range is cut into at least this many cells, and at least four a row.
 CELLS = 4096
-"""The quantile range is cut into at least this many cells, and at least four a row."""
 
 Support = tuple[Array | float, Array | float] | None
 """Lower and upper end of all values, numbers or arrays (N,); None where they are unknown."""

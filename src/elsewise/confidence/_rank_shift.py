@@ -26,10 +26,10 @@ from elsewise.transport import segments
 
 __all__ = ["rank_shift_limit", "share_above"]
 
+# Share of the error that is spent on the rows that hardly moved.
 REST = 0.125
-"""Share of the error that is spent on the rows that hardly moved."""
+# Of longer shifts, at most so many ways to share them between up and down are looked at.
 SPLITS = 16
-"""Of longer shifts, at most so many ways to share them between up and down are looked at."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

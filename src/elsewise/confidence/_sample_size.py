@@ -19,8 +19,8 @@ from elsewise.errors import InvalidInput
 
 __all__ = ["debiased_distance", "rows_needed", "suggested_rows"]
 
+# Resamples behind the bias of an estimate.
 DRAWS = 199
-"""Resamples behind the bias of an estimate."""
 
 
 def debiased_distance(comparison: Comparison, draws: int, rng: np.random.Generator) -> float:

@@ -9,8 +9,8 @@ from typing import Any
 
 import pandas as pd
 
+# Notice of a column with one value: there is nowhere it was seen to move to.
 CONSTANT = "constant"
-"""Notice of a column with one value: there is nowhere it was seen to move to."""
 
 
 class Kind(StrEnum):

@@ -16,14 +16,14 @@ from elsewise._resources import parallel
 from elsewise.errors import InvalidInput
 from elsewise.features._feature import CONSTANT, Feature, Kind
 
+# Categories of more levels are not moved unless the user frees them.
 MOST_LEVELS = 50
-"""Categories of more levels are not moved unless the user frees them."""
+# Columns of so many rows are read in threads.
 MANY = 100_000
-"""Columns of so many rows are read in threads."""
+# Of numbers that are not whole, these many usually tell.
 FIRST = 1000
-"""Of numbers that are not whole, these many usually tell."""
+# Integers up to here are exact in float64.
 EXACT = 2.0**53
-"""Integers up to here are exact in float64."""
 
 
 class Role(Enum):

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Encoder"]
 
+# Rows copied at once.
 TILE_ROWS = 1 << 15
-"""Rows copied at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

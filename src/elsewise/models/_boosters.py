@@ -14,14 +14,14 @@ from elsewise.models._faces import ScoringAdapter, read_columns, reader, two_cla
 
 __all__ = ["adapt_booster"]
 
+# Objectives whose prediction is the probability of the second of two classes.
 BINARY = frozenset({"binary:logistic", "binary", "Logloss", "CrossEntropy"})
-"""Objectives whose prediction is the probability of the second of two classes."""
+# Objectives whose prediction is one probability per class.
 MULTICLASS = frozenset(
     {"multi:softprob", "multiclass", "multiclassova", "MultiClass", "MultiClassOneVsAll"}
 )
-"""Objectives whose prediction is one probability per class."""
+# Objectives whose prediction is a probability that belongs to no class.
 RATES = frozenset({"reg:logistic", "cross_entropy"})
-"""Objectives whose prediction is a probability that belongs to no class."""
 
 
 def adapt_booster(model: Any, own: list[Hashable]) -> ScoringAdapter | None:

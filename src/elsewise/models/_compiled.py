@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
 __all__ = ["CompiledOutputs", "Pipe", "compile_pipeline"]
 
+# At most this many rows are compared with the pipeline's own answer.
 CHECKED_ROWS = 1 << 14
-"""At most this many rows are compared with the pipeline's own answer."""
+# How far the compiled outputs may be from the pipeline's, relative to the largest.
 ROUNDING = 1e-12
-"""How far the compiled outputs may be from the pipeline's, relative to the largest."""
 FORESTS = frozenset(
     {
         "ExtraTreesClassifier",
@@ -40,8 +40,8 @@ FORESTS = frozenset(
         "RandomForestRegressor",
     }
 )
+# Rows that one thread takes through a forest.
 FOREST_ROWS = 1 << 12
-"""Rows that one thread takes through a forest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

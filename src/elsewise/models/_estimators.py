@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["EstimatorModel", "bind_estimator", "estimator", "is_estimator"]
 
 METHODS = ("predict_proba", "decision_function", "predict")
+# Estimators of scikit-learn whose outputs vary smoothly with their inputs.
 SMOOTH = (
     REGRESSORS
     | MARGINS
@@ -56,7 +57,6 @@ SMOOTH = (
         }
     )
 )
-"""Estimators of scikit-learn whose outputs vary smoothly with their inputs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

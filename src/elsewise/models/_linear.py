@@ -11,6 +11,7 @@ from scipy.special import expit, softmax
 
 __all__ = ["LINKS", "LinearForm", "LinearOutputs", "final_step", "linear_form", "steps"]
 
+# Regressors whose predict is ``X @ coef_.T + intercept_``.
 REGRESSORS = frozenset(
     {
         "ARDRegression",
@@ -36,7 +37,7 @@ REGRESSORS = frozenset(
         "TheilSenRegressor",
     }
 )
-"""Regressors whose predict is ``X @ coef_.T + intercept_``."""
+# Classifiers whose decision_function is ``X @ coef_.T + intercept_``.
 MARGINS = frozenset(
     {
         "LinearSVC",
@@ -48,9 +49,8 @@ MARGINS = frozenset(
         "SGDClassifier",
     }
 )
-"""Classifiers whose decision_function is ``X @ coef_.T + intercept_``."""
+# Classifiers whose predict_proba is the softmax of the decision function.
 LOGISTIC = frozenset({"LogisticRegression", "LogisticRegressionCV"})
-"""Classifiers whose predict_proba is the softmax of the decision function."""
 
 
 def steps(estimator: Any) -> list[Any]:

@@ -27,8 +27,8 @@ __all__ = [
     "unusable",
 ]
 
+# Rows a model is tried out on when it is bound.
 PROBES = 32
-"""Rows a model is tried out on when it is bound."""
 
 
 @runtime_checkable

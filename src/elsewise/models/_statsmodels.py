@@ -11,8 +11,8 @@ from elsewise.models._faces import ScoringAdapter, read_columns, reader
 
 __all__ = ["results_face"]
 
+# Models whose predictions are probabilities; so are those of a GLM with a binomial family.
 PROBABILITIES = frozenset({"Logit", "Probit", "MNLogit", "OrderedModel"})
-"""Models whose predictions are probabilities; so are those of a GLM with a binomial family."""
 
 
 def results_face(model: Any, own: list[Hashable]) -> ScoringAdapter | None:

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Tables", "build_tables", "called"]
 
+# Largest tables kept.
 TABLE_BYTES = 1 << 28
-"""Largest tables kept."""
+# Bytes of preprocessed rows while tables are filled.
 CHUNK_BYTES = 1 << 25
-"""Bytes of preprocessed rows while tables are filled."""
 
 DOUBLE: np.dtype[Any] = np.dtype(np.float64)
 
@@ -42,12 +42,12 @@ OPS: dict[str, Callable[[np.ndarray, Any], np.ndarray]] = {
     "isnan": lambda x, value: np.isnan(x).astype(np.float64),
 }
 INVERSE = {"add": "subtract", "subtract": "add", "multiply": "divide", "divide": "multiply"}
+# Slope of each step of arithmetic that does not have slope 1; clipping has no slope to rely on.
 GAIN: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "multiply": lambda values: values,
     "divide": lambda values: 1.0 / values,
     "isnan": lambda values: 0.0 * values,
 }
-"""Slope of each step of arithmetic that does not have slope 1; clipping has no slope to rely on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
 __all__ = ["TorchModel", "TorchOutputs", "bind_torch", "is_torch_module", "torch_model"]
 
+# Whole numbers up to here are exact in float32.
 EXACT_SINGLE = 2.0**24
-"""Whole numbers up to here are exact in float32."""
+# Nodes of an autograd graph that leave values as they are.
 RESHAPES = ("Squeeze", "Unsqueeze", "View", "UnsafeView", "Reshape", "Select", "Slice", "ToCopy")
-"""Nodes of an autograd graph that leave values as they are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

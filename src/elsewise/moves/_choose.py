@@ -13,10 +13,10 @@ from elsewise.moves._step import MoveContext
 
 __all__ = ["Choice", "Place", "choose"]
 
+# The best offers to a row are tried together as well, at most this many.
 MERGED = 3
-"""The best offers to a row are tried together as well, at most this many."""
+# Rounding errors that an inexact cost may have, in units of the machine's precision.
 SLACK = 1e3
-"""Rounding errors that an inexact cost may have, in units of the machine's precision."""
 
 
 class Choice(NamedTuple):

@@ -33,12 +33,12 @@ __all__ = [
     "update_scores",
 ]
 
+# Background rows offered as donors in one iteration.
 DONORS = 64
-"""Background rows offered as donors in one iteration."""
+# Sizes of shifts, in standard deviations of the feature.
 SHIFT_SCALES = (0.1, 0.3, 1.0)
-"""Sizes of shifts, in standard deviations of the feature."""
+# Share of edits drawn without regard to past success.
 EXPLORE = 0.3
-"""Share of edits drawn without regard to past success."""
 
 
 class Source(IntEnum):

@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 __all__ = ["steps_in_turn", "worth_taking_in_turn"]
 
+# From so many rows on, asking the model several times costs less than making all offers.
 MANY_ROWS, MANY_DEVICE_ROWS = 1 << 11, 1 << 17
-"""From so many rows on, asking the model several times costs less than making all offers."""
+# If the model is to be asked about more than this share of the rows, it is asked about all.
 MOST = 0.6
-"""If the model is to be asked about more than this share of the rows, it is asked about all."""
+# Rows moved at once by a thread, so that they stay in its cache.
 TILE_ROWS = 1024
-"""Rows moved at once by a thread, so that they stay in its cache."""
 
 
 def worth_taking_in_turn(codes: Array) -> bool:

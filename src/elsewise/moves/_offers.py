@@ -24,8 +24,8 @@ __all__ = [
     "stepped_rows",
 ]
 
+# A number within this share of a standard deviation of its factual value is that value.
 NEAR = 1e-8
-"""A number within this share of a standard deviation of its factual value is that value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

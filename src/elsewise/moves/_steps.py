@@ -32,14 +32,14 @@ LINK_FRACTIONS = (0.5, 1.0)
 SMOOTH_OFFERS = (*STEP_LENGTHS, *LINK_FRACTIONS)
 """At most this many proposals come from a model's slope."""
 
+# Steps are multiples of this share of a standard deviation.
 GRID = 2.0**-33
-"""Steps are multiples of this share of a standard deviation."""
 
+# Probabilities are kept this far from 0 and 1 before their logit is taken.
 LINK_MARGIN = 1e-3
-"""Probabilities are kept this far from 0 and 1 before their logit is taken."""
 
+# Over the largest number: the least squared slope that a gap of logits is divided by.
 FLATTEST = 1e9
-"""Over the largest number: the least squared slope that a gap of logits is divided by."""
 
 
 def descent_step(aim: Aim, view: View, tau: float) -> Array:

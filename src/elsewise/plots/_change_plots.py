@@ -36,10 +36,10 @@ __all__ = ["changes", "flows"]
 
 UP, DOWN, SWAP = COUNTERFACTUAL, TARGET, INPUTS
 MOST_BARS = 15
+# Space between the stacked levels of a flow, as a share of its height.
 GAP = 0.02
-"""Space between the stacked levels of a flow, as a share of its height."""
+# Height of a line of text in a flow.
 LINE = 0.065
-"""Height of a line of text in a flow."""
 MOST_LEVELS = 7
 
 

@@ -8,8 +8,8 @@ from elsewise.analysis import Column
 
 __all__ = ["category_shares", "grouped_levels"]
 
+# Levels of a category drawn by name; the others are drawn together.
 MOST_LEVELS = 10
-"""Levels of a category drawn by name; the others are drawn together."""
 MISSING, OTHERS = "(missing)", "(others)"
 
 

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
 __all__ = ["feature", "features", "outputs", "projected"]
 
+# Share of the height of a picture below which a band can hardly be seen beside its line.
 THIN = 0.025
-"""Share of the height of a picture below which a band can hardly be seen beside its line."""
 
 
 def outputs(

@@ -24,8 +24,8 @@ INK, GRID = "#1f2933", "#d3d9df"
 CYCLE = (COUNTERFACTUAL, TARGET, INPUTS, OUTPUTS, "#e69f00", FACTUAL)
 MARKERS = "osD^vP"
 
+# Curves are drawn at this many quantile levels at most: small files, no single rows.
 MOST_LEVELS = 200
-"""Curves are drawn at this many quantile levels at most: small files, no single rows."""
 
 
 def canvas(ax: Axes | None, width: float = 6.0, height: float = 3.7) -> Axes:

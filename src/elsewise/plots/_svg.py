@@ -14,6 +14,7 @@ from elsewise.plots._style import COUNTERFACTUAL, FACTUAL, GRID, INK, INPUTS, OU
 
 __all__ = ["to_svg"]
 
+# Colours of the visual language and the CSS variables that may replace them.
 THEME = {
     FACTUAL: "factual",
     COUNTERFACTUAL: "counterfactual",
@@ -23,10 +24,9 @@ THEME = {
     INK: "ink",
     GRID: "grid",
 }
-"""Colours of the visual language and the CSS variables that may replace them."""
+# Held while matplotlib's settings, which are the whole process's, are those of a page: pictures of
+# several threads are drawn one after the other.
 DRAWING = threading.Lock()
-"""Held while matplotlib's settings, which are the whole process's, are those of a page: pictures of
-several threads are drawn one after the other."""
 SVG, XLINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
 ElementTree.register_namespace("", SVG)
 ElementTree.register_namespace("xlink", XLINK)

@@ -46,10 +46,10 @@ __all__ = [
     "side_words",
 ]
 
+# Changes of level named for a category.
 NAMED_LEVELS = 2
-"""Changes of level named for a category."""
+# Features named in the headline.
 NAMED = 3
-"""Features named in the headline."""
 
 
 def level(explanation: Explanation, value: float) -> str:

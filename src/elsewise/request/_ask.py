@@ -24,10 +24,10 @@ from elsewise.targets import Question, Sample, question_of
 __all__ = ["Asked", "ask", "check_seed"]
 
 CERTIFY = ("auto", "held-out", "in-sample")
+# With this many rows "auto" holds out half of them.
 HELD_OUT_FROM = 200
-"""With this many rows "auto" holds out half of them."""
+# Each half of a split needs this many rows.
 FEWEST_ROWS = 20
-"""Each half of a split needs this many rows."""
 
 
 class Asked(NamedTuple):

@@ -17,8 +17,8 @@ CERTIFIED_ROWS = 100_000
 """Rows that a certificate needs at most: ten times as many would bring its limit down by less than
 a hundredth of what it adds to the distance of 1000 rows."""
 
+# A sampled target of fewer values than this serves both halves.
 SPLIT_TARGET = 100
-"""A sampled target of fewer values than this serves both halves."""
 
 
 class Halves(NamedTuple):

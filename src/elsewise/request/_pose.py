@@ -18,12 +18,12 @@ from elsewise.targets import Mean, Share, Target, check_levels, resolve
 
 __all__ = ["pose"]
 
+# At most this many background rows give values and donors.
 DONOR_ROWS = 1024
-"""At most this many background rows give values and donors."""
+# Standard deviation of the probabilities that a model gives, about.
 USUAL_SPREAD = 0.2
-"""Standard deviation of the probabilities that a model gives, about."""
+# Probabilities that vary by less are counted as if they varied by this much.
 LEAST_SPREAD = 0.05
-"""Probabilities that vary by less are counted as if they varied by this much."""
 
 
 def pose(request: Request, bounds: Bounds) -> tuple[Problem, Encoder]:

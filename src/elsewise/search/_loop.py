@@ -66,8 +66,8 @@ class Trail(NamedTuple):
     before: Trail | None
 
 
+# Directions of more dimensions are drawn again when they are needed again.
 KEPT_DIMENSIONS = 256
-"""Directions of more dimensions are drawn again when they are needed again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,8 +10,8 @@ from elsewise.text import percent
 
 __all__ = ["knee", "knee_reason", "monotone_front", "pareto_front"]
 
+# Heights above the chord's corner that differ by less than this are counted as equal.
 NEARLY = 0.01
-"""Heights above the chord's corner that differ by less than this are counted as equal."""
 
 
 def pareto_front(inputs: Sequence[float], outputs: Sequence[float]) -> list[int]:

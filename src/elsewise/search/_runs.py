@@ -22,8 +22,8 @@ LOGIT_SPAN = 9.0
 """Eta is searched between logistic(-9) and logistic(9)."""
 
 
+# Share of the time budget for binding the model and the search; the rest is the certificate's.
 SEARCHED = 0.75
-"""Share of the time budget for binding the model and the search; the rest is the certificate's."""
 
 
 def clock(

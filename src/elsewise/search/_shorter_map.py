@@ -14,14 +14,14 @@ from elsewise.settings import Settings
 
 __all__ = ["find_shorter_map"]
 
+# Iterations of the first push, and at each eta after it.
 KICK, REST = 3, 3
-"""Iterations of the first push, and at each eta after it."""
+# What is added to the solution's logit, bit by bit.
 MORE = (0.0, 0.0, 0.05, 0.1)
-"""What is added to the solution's logit, bit by bit."""
+# The shorter way may end this much farther on the side that is as small as possible.
 LOSS = 1.01
-"""The shorter way may end this much farther on the side that is as small as possible."""
+# If it is this much farther after the first rest, it will not get there in a few more.
 HOPELESS = 1.3
-"""If it is this much farther after the first rest, it will not get there in a few more."""
 
 
 def find_shorter_map(

@@ -16,8 +16,8 @@ from elsewise.transport import direction_blocks
 
 __all__ = ["Side", "bounded_sides", "selection_distance"]
 
+# Bootstrap draws of the limits that steer the search.
 SEARCH_DRAWS = 199
-"""Bootstrap draws of the limits that steer the search."""
 
 
 class Side(NamedTuple):

@@ -13,12 +13,12 @@ from elsewise.settings import Settings
 
 __all__ = ["sparser"]
 
+# Prices of a changed cell that are gone through, doubling.
 FIRST_PRICE, LAST_PRICE = 0.01, 100.0
-"""Prices of a changed cell that are gone through, doubling."""
+# Iterations at each price.
 ITERATIONS = 4
-"""Iterations at each price."""
+# Logits of eta added where a price breaks a limit.
 MORE = (0.0, 0.5, 1.0)
-"""Logits of eta added where a price breaks a limit."""
 
 
 def sparser(

@@ -13,10 +13,10 @@ __all__ = ["SWEEP_LOGITS", "trace", "warm_start"]
 
 SWEEP_LOGITS = tuple(float(logit) for logit in range(-5, 6))
 """Logits of eta along the frontier."""
+# Iterations at each eta of a sweep, which starts where the one before came to rest.
 ITERATIONS = 10
-"""Iterations at each eta of a sweep, which starts where the one before came to rest."""
+# Logit of eta in the first iterations: where slopes alone lead, and where not.
 KICK_LOGIT = {True: 3.0, False: 0.0}
-"""Logit of eta in the first iterations: where slopes alone lead, and where not."""
 KICK_ITERATIONS = 8
 
 

@@ -19,34 +19,34 @@ from elsewise.settings import Settings
 
 __all__ = ["Found", "Schedule", "schedules", "track_bound"]
 
+# A pass has at most this many iterations, and at most this many times the settings' own.
 LONGEST, SHARE = 100, 4
-"""A pass has at most this many iterations, and at most this many times the settings' own."""
+# Iterations of a pass with many rows, at most: each of its steps is one that all rows take.
 SHORTER = 50
-"""Iterations of a pass with many rows, at most: each of its steps is one that all rows take."""
+# A pass ends when it has not brought anything for this many iterations.
 PATIENCE = 8
-"""A pass ends when it has not brought anything for this many iterations."""
+# What counts as having brought something: a distance, or a limit not yet met, smaller by this.
 PROGRESS = 0.01
-"""What counts as having brought something: a distance, or a limit not yet met, smaller by this."""
+# A state is noted if it is nearer than the best of its pass by this share.
 NOTABLE = 0.005
-"""A state is noted if it is nearer than the best of its pass by this share."""
+# Eta aims at a limit this share below the bound.
 ROOM = 0.004
-"""Eta aims at a limit this share below the bound."""
+# The certificate is asked about limits above this share of the bound; lower ones are met.
 NEAR = 0.8
-"""The certificate is asked about limits above this share of the bound; lower ones are met."""
+# Change of the logit per unit of log(limit / aim), once the bound has been reached, at most.
 GAIN = 4.0
-"""Change of the logit per unit of log(limit / aim), once the bound has been reached, at most."""
+# What the gain is multiplied by when the limit has crossed the aim, and when it has not.
 CALMER, BOLDER = 0.5, 2.0
-"""What the gain is multiplied by when the limit has crossed the aim, and when it has not."""
+# The largest change of the logit at one iteration then, and per unit of log(limit / aim).
 MOST, FAR = 0.5, 0.4
-"""The largest change of the logit at one iteration then, and per unit of log(limit / aim)."""
+# Rise of the logit per iteration below and above the range where it matters.
 HURRY = 1.0
-"""Rise of the logit per iteration below and above the range where it matters."""
+# That range.
 SLOW_BETWEEN = (-2.0, 2.0)
-"""That range."""
+# The largest share of a pass spent in it before the bound is reached.
 CLIMB = 0.4
-"""The largest share of a pass spent in it before the bound is reached."""
+# From so many rows on none is pushed: they relax slowly, and few flat parts hold many.
 MANY = 2000
-"""From so many rows on none is pushed: they relax slowly, and few flat parts hold many."""
 
 
 class Schedule(NamedTuple):

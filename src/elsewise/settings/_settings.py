@@ -13,10 +13,10 @@ from elsewise.transport import checked_epsilon
 
 __all__ = ["Balance", "Fixed", "Settings"]
 
+# Rows that a fit needs at most: its limit is then within about a hundredth of its distance.
 FIT_ROWS = 20_000
-"""Rows that a fit needs at most: its limit is then within about a hundredth of its distance."""
+# Standard deviation of the start noise in the paper's experiments.
 PAPER_NOISE = 0.01
-"""Standard deviation of the start noise in the paper's experiments."""
 
 
 class Balance(Protocol):

@@ -29,10 +29,10 @@ PART, FEWEST = 1 << 18, 8
 """Projections handled at once, so that they stay in the cache, and directions at least."""
 DEVICE_PART = 1 << 28
 """The same on an accelerator, which has to be kept busy."""
+# Directions are drawn in complete blocks until there are at least this many.
 MINIMUM_DIRECTIONS = 64
-"""Directions are drawn in complete blocks until there are at least this many."""
+# In more dimensions each direction looks at about so many coordinates, not at all of them.
 WIDE, WIDE_BLOCK = 1024, 128
-"""In more dimensions each direction looks at about so many coordinates, not at all of them."""
 
 
 def direction_blocks(

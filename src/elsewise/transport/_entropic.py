@@ -16,14 +16,14 @@ from elsewise.transport._sorted import potentials
 
 __all__ = ["EntropicPlans", "checked_epsilon", "entropic_plans"]
 
+# Entries of plans held at once, unless a single plan has more.
 PART = 1 << 22
-"""Entries of plans held at once, unless a single plan has more."""
+# A plan of more entries than this (half a gigabyte) is refused.
 LARGEST = 1 << 26
-"""A plan of more entries than this (half a gigabyte) is refused."""
+# At most this many sweeps; with a tiny epsilon the margins are then met to about 1e-4.
 SWEEPS = 1000
-"""At most this many sweeps; with a tiny epsilon the margins are then met to about 1e-4."""
+# Sweeps end when the margins of every plan are met to this share of its mass.
 TOLERANCE = 1e-3
-"""Sweeps end when the margins of every plan are met to this share of its mass."""
 
 
 class EntropicPlans(NamedTuple):

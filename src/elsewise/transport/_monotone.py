@@ -24,10 +24,10 @@ from elsewise.transport._places import at_places, locator
 
 __all__ = ["MonotoneMaps", "fit_monotone_maps", "join_maps", "transported"]
 
+# Projections moved at once, so that they stay in the cache.
 TILE = 1 << 17
-"""Projections moved at once, so that they stay in the cache."""
+# Neighbouring values closer than this, relative to the largest, are ties.
 TIE = 1e-9
-"""Neighbouring values closer than this, relative to the largest, are ties."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,10 +13,10 @@ from elsewise._arrays import Array, count_before, take_ranked
 
 __all__ = ["at_places", "locator"]
 
+# Buckets per knot, so that few of them hold more than one; more where knots lie close together.
 BUCKETS = 4, 64
-"""Buckets per knot, so that few of them hold more than one; more where knots lie close together."""
+# With more knots than this in one bucket, a binary search is quicker.
 FEW_ROUNDS = 8
-"""With more knots than this in one bucket, a binary search is quicker."""
 
 Locate = Callable[[Array], Array]
 """Points (N, n) to places, int (N, n), as `at_places` takes them."""

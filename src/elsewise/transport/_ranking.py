@@ -15,15 +15,15 @@ from elsewise._arrays import Array, sort_with_order, take_ranked, unsort
 
 __all__ = ["Ranked", "rank", "rank_all"]
 
+# From so many rows on packing pays.
 PACKED_ROWS = 1 << 15
-"""From so many rows on packing pays."""
+# What packing left in the wrong order is put right in so many passes, if it is no larger share.
 PASSES, FEW = 8, 1e-3
-"""What packing left in the wrong order is put right in so many passes, if it is no larger share."""
+# Integers of the same size.
 INTEGERS: dict[np.dtype[Any], np.dtype[Any]] = {
     np.dtype(np.float32): np.dtype(np.int32),
     np.dtype(np.float64): np.dtype(np.int64),
 }
-"""Integers of the same size."""
 
 
 class Ranked(NamedTuple):

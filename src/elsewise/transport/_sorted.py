@@ -44,8 +44,8 @@ __all__ = [
     "squares_and_influence",
 ]
 
+# Rows of a gradient added to at once, so that they stay in the cache.
 GRADIENT_ROWS = 1 << 15
-"""Rows of a gradient added to at once, so that they stay in the cache."""
 
 
 class Segments(NamedTuple):
