@@ -18,7 +18,7 @@ from .scenarios import Scenario, scenarios
 __all__ = ["Results", "collect"]
 
 SEED = 2026
-NEEDED_VERSION = "3"
+NEEDED_VERSION = "4"
 """Raise when `elsewise.confidence.rows_needed` or the cases change."""
 
 

@@ -17,9 +17,9 @@ FEWEST_ROWS = 50
 # Trimmed less than this, it does not hold with tails heavier than exponential ones (kurtosis).
 ENOUGH_TRIM, HEAVY_TAILS = 0.05, 9.0
 REMEDY = (
-    "more rows help (of the target too, or sample(values, exact=True)), a trim of 0.05 or more "
-    "against heavy tails, and method='finite-sample' holds for every "
-    "number of rows where the range of the outputs is known (support)"
+    "more rows help (or values of the target, or sample(values, exact=True)), a trim of 0.05 or "
+    "more against heavy tails, and method='finite-sample' holds for every number of rows where the "
+    "range of the outputs is known (support)"
 )
 
 

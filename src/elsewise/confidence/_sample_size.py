@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from scipy.special import ndtr, ndtri
 
 from elsewise.confidence._bootstrap import bootstrap_distances
 from elsewise.confidence._choice import (
@@ -13,12 +14,17 @@ from elsewise.confidence._choice import (
     certificate_limit,
     count_movers,
 )
+from elsewise.confidence._clt import clt_limit
 from elsewise.confidence._comparison import Comparison
 from elsewise.confidence._limit import Method, UpperLimit
 from elsewise.errors import InvalidInput
 
 __all__ = ["debiased_distance", "rows_needed", "suggested_rows"]
 
+# Share of those who follow the advice whose limit is to come under the bound.
+SUCCESS = 0.8
+# At least this share of the room that the rows show is counted on.
+ROOM = 0.1
 # Resamples behind the bias of an estimate.
 DRAWS = 199
 
@@ -99,11 +105,15 @@ def rows_needed(
     rng: np.random.Generator,
     method: Method | str = Method.AUTO,
 ) -> tuple[float, int | None]:
-    """Return the distance less its bias, and about how many rows bring its limit under a bound.
+    """Return the distance less its bias, and how many rows bring its limit under a bound.
+
+    The number is meant to do for four in five who follow it: it leaves room for the luck of the new
+    rows and for that of the old ones, whose room under the bound is taken at its lower fifth, given
+    that there is some.
 
     Where few rows moved, more rows also bring more movers, and with ten of them the default limit,
     which is narrower: the nearer of the two is returned. No number is, where the distance itself
-    is not under the bound.
+    is probably not under the bound.
 
     Parameters
     ----------
@@ -138,13 +148,31 @@ def rows_needed(
     if not debiased < bound:
         return debiased, None
     rows = comparison.shape[1]
-    needed = suggested_rows(limit.upper(level), limit.estimate, bound, rows, debiased)
+    luck = clt_limit(comparison).standard_error
+
+    def enough(upper: float) -> int:
+        # What old rows (of this number) and new ones may be off adds up like errors do.
+        old, needed = _unlucky(debiased, bound, luck), math.inf
+        for _ in range(10):
+            new = float(ndtri(SUCCESS)) * luck * math.sqrt(rows / needed)
+            nearer = max(bound - math.hypot(old, new), debiased + (bound - old - debiased) / 2.0)
+            needed = suggested_rows(upper, limit.estimate, nearer, rows, debiased)
+        return int(needed)
+
+    needed = enough(limit.upper(level))
     movers = count_movers(comparison)
     if method == Method.AUTO and movers is not None and 0 < movers < FEW_MOVERS:
         default = certificate_limit(
             comparison, DRAWS, rng, level=level, method=Method.ASYMPTOTIC
         ).upper(level)
-        enough = math.ceil(rows * FEW_MOVERS / movers)
-        later = suggested_rows(default, limit.estimate, bound, rows, debiased)
-        needed = min(needed, max(enough, later))
+        needed = min(needed, max(math.ceil(1.3 * rows * FEW_MOVERS / movers), enough(default)))
     return debiased, needed
+
+
+def _unlucky(truth: float, bound: float, error: float) -> float:
+    """Return by how much the room under the bound may be smaller: at its lower fifth, if any."""
+    if error == 0.0:
+        return 0.0
+    none = float(ndtr((truth - bound) / error))
+    fifth = error * float(ndtri(none + (1.0 - SUCCESS) * (1.0 - none)))
+    return min(-fifth, (1.0 - ROOM) * (bound - truth))
