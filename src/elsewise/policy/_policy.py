@@ -241,9 +241,9 @@ class Policy:
             )
         if left := count.needing - count.arriving:
             why = "no action helps them" if self.price == inf else "they are not served"
-            said.append(f"{left:,} rows stay although they are outside: {why}.")
+            said.append(f"Rows that stay although they are outside: {left:,} ({why}).")
         if broken := count.rows - count.inside - count.needing:
-            said.append(f"{broken:,} rows stay because they break a rule or a range themselves.")
+            said.append(f"Rows that break a rule or a range themselves and stay: {broken:,}.")
         unit = "squared standard deviations, 1 for a change of category"
         if self.question.cost is not None:
             function = callable(self.question.cost)
