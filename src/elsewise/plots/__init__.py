@@ -7,7 +7,7 @@ panels (`features`, `panel`) return an array of Axes. Pictures of plain tables (
 
 from __future__ import annotations
 
-from elsewise.plots._change_plots import changes, flows
+from elsewise.plots._change_plots import changes, flows, moves
 from elsewise.plots._panel import panel
 from elsewise.plots._policy_plot import policy
 from elsewise.plots._quantile_plots import feature, features, outputs, projected
@@ -24,6 +24,7 @@ __all__ = [
     "features",
     "flows",
     "frontier",
+    "moves",
     "outputs",
     "panel",
     "policy",

@@ -1,4 +1,4 @@
-"""What changed: features by share of the distance, and rows moving between categories."""
+"""What changed: features by their effect, moves of one feature, rows between categories."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ from elsewise.plots._style import (
     canvas,
     dress,
     legend,
-    percent_axis,
     readable,
 )
 from elsewise.text import amount, percent
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 
     from elsewise.explanation import Explanation
 
-__all__ = ["changes", "flows"]
+__all__ = ["changes", "flows", "moves"]
 
 UP, DOWN, SWAP = COUNTERFACTUAL, TARGET, INPUTS
 MOST_BARS = 15
@@ -41,13 +40,14 @@ GAP = 0.02
 # Height of a line of text in a flow.
 LINE = 0.065
 MOST_LEVELS = 7
+MOST_BINS = 60
 
 
 def changes(explanation: Explanation, ax: Axes | None = None, most: int = MOST_BARS) -> Axes:
-    """Draw the share of the distance each feature carries, with its direction and size.
+    """Draw what each feature's changes add to the mean output, largest effect first.
 
-    Numbers say their mean before and after in their own units, categories the share of rows that
-    change.
+    Words say in how many rows it changes, and by how much in the median where it is a number. Of a
+    run loaded without its model, bars are shares of the input distance.
 
     Parameters
     ----------
@@ -60,28 +60,71 @@ def changes(explanation: Explanation, ax: Axes | None = None, most: int = MOST_B
     """
     table = changes_of(explanation).iloc[:most]
     ax = canvas(ax, 6.4, 0.9 + 0.34 * len(table))
+    known = bool(table["effect"].notna().all())
+    values = table["effect"].abs() if known else table["share"]
+    looks = [_look(row, len(explanation.outputs)) for _, row in table.iterrows()]
     places = np.arange(len(table))
-    looks = [_look(row) for _, row in table.iterrows()]
-    bars = ax.barh(places, table["share"], color=[colour for colour, _ in looks], height=0.62)
+    bars = ax.barh(places, values, color=[colour for colour, _ in looks], height=0.62)
     ax.bar_label(bars, [words for _, words in looks], padding=4, fontsize="small", color=INK)
     ax.set_yticks(places, [readable(name, 26) for name in table.index])
     ax.invert_yaxis()
-    # Room for the words to the right of the longest bar.
-    ax.set_xlim(0, 2.0 * max(float(table["share"].max()), 0.05))
-    percent_axis(ax, "x")
-    return dress(ax, title="What changes most", x="share of the input distance", grid="x")
+    # Room for the words to the right of the longest bar; ticks end where the bars do.
+    longest = float(values.max()) or 1.0
+    ax.set_xlim(0, 2.2 * longest)
+    ax.set_xticks([0.0, 0.5 * longest, longest], ["0", amount(0.5 * longest), amount(longest)])
+    what = "effect on the mean output" if known else "share of the input distance"
+    return dress(ax, title="What changes most", x=what, grid="x")
 
 
-def _look(row: pd.Series[Any]) -> tuple[str, str]:
+def _look(row: pd.Series[Any], rows: int) -> tuple[str, str]:
     """Colour and words of one feature's bar."""
-    before, after = row.get("mean_before", np.nan), row.get("mean_after", np.nan)
-    moved = f"{percent(row['rows_moved'])} of rows change"
-    if np.isnan(before):
+    moved = f"{round(row['rows_moved'] * rows):,} rows"
+    if np.isnan(row["median_move"]):
         return SWAP, moved
-    if amount(before) == amount(after):
-        return FACTUAL, f"{moved}, mean still {amount(after)}"
-    arrow, colour = ("▲", UP) if after > before else ("▼", DOWN)
-    return colour, f"{arrow} mean {amount(before)} → {amount(after)}"
+    arrow, colour = ("▲", UP) if row["median_move"] > 0 else ("▼", DOWN)
+    return colour, f"{moved}, {arrow} {amount(abs(row['median_move']))} in the median"
+
+
+def moves(explanation: Explanation, name: Hashable, ax: Axes | None = None) -> Axes:
+    """Draw the moves of one feature, over the rows in which it changes.
+
+    A number has a histogram of its differences, a category its most frequent changes of level.
+
+    Parameters
+    ----------
+    explanation
+        What to draw.
+    name
+        Column of the frame, or name of a one-hot group.
+    ax
+        Where to draw; a new figure by default.
+    """
+    column = column_named(explanation, name)
+    ax = canvas(ax, 4.2, 3.0)
+    before, after = column.before[column.moved], column.after[column.moved]
+    if column.numeric:
+        change = (after - before)[~np.isnan(after - before)]
+        width = float(np.ptp(change)) if change.size else 0.0
+        bins: Any = 20 if width > 0 else 1
+        if column.kind == "integer" and 0 < width <= MOST_BINS:  # a bar for every whole number
+            bins = np.arange(change.min() - 0.5, change.max() + 1.0)
+        _, edges, bars = ax.hist(change, bins=bins)
+        for edge, bar in zip(edges, bars, strict=False):
+            bar.set_facecolor(DOWN if edge + 0.5 * bar.get_width() < 0 else UP)
+        ax.axvline(0.0, color=FACTUAL, linewidth=1)
+        return dress(ax, title=readable(name), x="change", y="rows")
+    found, counts = np.unique(np.stack([before, after], axis=1), axis=0, return_counts=True)
+    order = np.argsort(-counts, kind="stable")[:MOST_LEVELS]
+    labels = [
+        f"{readable(column.level(found[k][0]), 14)} → {readable(column.level(found[k][1]), 14)}"
+        for k in order
+    ]
+    bars = ax.barh(np.arange(len(order)), counts[order], color=SWAP, height=0.62)
+    ax.bar_label(bars, [f"{count:,}" for count in counts[order]], padding=4, fontsize="small")
+    ax.set_yticks(np.arange(len(order)), labels)
+    ax.invert_yaxis()
+    ax.set_xlim(0, 1.15 * float(counts.max(initial=1)))
+    return dress(ax, title=readable(name), x="rows", grid="x")
 
 
 def flows(explanation: Explanation, name: Hashable | None = None, ax: Axes | None = None) -> Axes:

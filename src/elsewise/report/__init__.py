@@ -1,4 +1,4 @@
-"""One self-contained HTML page: what would have to change, how far, and how sure we are.
+"""One self-contained HTML page: what is changed, how far, and how sure we are.
 
 `render` is a pure function of the explanation. The page needs no network and no script, shows
 aggregates only unless single rows are asked for, and escapes everything the user named.
@@ -154,13 +154,24 @@ def _facts(explanation: Explanation, output: str) -> list[tuple[str, str]]:
         for values in (explanation.factual_outputs, explanation.outputs)
     ]
     moved, count = _words.moved_rows(explanation), len(explanation.outputs)
-    inputs, outputs = explanation.certificate.inputs, explanation.certificate.outputs
-    return [
+    reached = explanation.certificate.reached
+    facts = [
         (f"mean {output}", f"{mean[0]} → {mean[1]}"),
         ("rows that change", f"{moved:,} of {count:,}"),
-        ("input distance", amount(inputs.estimate)),
-        ("output distance", amount(outputs.estimate)),
+        ("a changed row moves by", f"{amount(_words.mean_move(explanation))} SD"),
     ]
+    if reached is None:
+        inputs, outputs = explanation.certificate.inputs, explanation.certificate.outputs
+        return [
+            *facts,
+            ("input distance", amount(inputs.estimate)),
+            ("output distance", amount(outputs.estimate)),
+        ]
+    number = amount if reached.question.wanted is None else percent
+    what = "mean" if reached.question.wanted is None else "share of rows"
+    asked = "" if reached.asked is None else f", {number(reached.asked)} asked"
+    found = f"{number(reached.before)} → {number(reached.reached)}"
+    return [(f"{what} where wanted{asked}", found), *facts]
 
 
 def _compared(explanations: Mapping[str, Explanation], called: Mapping[str, str]) -> list[Section]:

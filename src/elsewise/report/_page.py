@@ -22,7 +22,7 @@ from elsewise.report._numbers import (
 )
 from elsewise.report._parts import Section, Table, cell_text, figure
 from elsewise.report._words import change_words, level
-from elsewise.text import amount, one_line, percent
+from elsewise.text import amount, one_line, percent, signed
 
 if TYPE_CHECKING:
     from elsewise.explanation import Explanation
@@ -109,8 +109,8 @@ def _features(explanation: Explanation) -> Section:
         figure(
             partial(plots.changes, explanation),
             "changes",
-            "Features by their share of the distance.",
-            f"{first} carries the largest share, {percent(changes['share'].iloc[0])}.",
+            "Features by what their changes add to the mean output.",
+            f"{first}: {change_words(explanation, first, changes.iloc[0])}.",
             (4.8, 0.9 + 0.32 * min(len(changes), 15)),
         )
     ]
@@ -118,10 +118,10 @@ def _features(explanation: Explanation) -> Section:
     for k, name in enumerate(moved.index[:MOST_PANELS]):
         figures.append(
             figure(
-                lambda ax, name=name: plots.feature(explanation, name, ax),
+                lambda ax, name=name: plots.moves(explanation, name, ax),
                 f"feature-{k}",
                 f"{name}: {change_words(explanation, name, moved.iloc[k])}.",
-                "Factual and counterfactual distribution.",
+                "The changes, over the rows that change.",
                 (4.4, 2.9),
                 small=True,
             )
@@ -129,9 +129,10 @@ def _features(explanation: Explanation) -> Section:
     rows = tuple(
         (
             str(name),
-            percent(row["share"]),
+            "unknown" if np.isnan(row["effect"]) else signed(float(row["effect"])),
             percent(row["rows_moved"]),
             change_words(explanation, name, row),
+            percent(row["share"]),
             amount(row["distance"]),
         )
         for name, row in changes.iterrows()
@@ -139,16 +140,16 @@ def _features(explanation: Explanation) -> Section:
     still = [
         str(feature.name) for feature in explanation.problem.schema.features if not feature.free
     ]
-    text = ["Sorted by the share of the squared distance each feature carries."]
+    text = ["Sorted by the effect on the mean output: what is lost if a feature alone is put back."]
     if still:
         text.append(f"Kept as they are: {', '.join(still)}.")
     if len(moved) > MOST_PANELS:
         text.append(f"The {MOST_PANELS} largest have a picture, the table has all.")
-    columns = ("feature", "share of distance", "rows that change", "how", "own distance (SD)")
+    columns = ("feature", "effect", "rows that change", "how", "share of distance", "distance (SD)")
     table = Table(caption="What changes, feature by feature", columns=columns, rows=rows)
     return Section(
         anchor="features",
-        title="What would have to change",
+        title="What is changed",
         text=tuple(text),
         figures=tuple(figures),
         tables=(table,),

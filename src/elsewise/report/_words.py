@@ -11,6 +11,7 @@ import numpy as np
 from elsewise._arrays import changed_cells, to_numpy
 from elsewise.analysis import changes as changes_of
 from elsewise.analysis import column_named
+from elsewise.analysis._columns import embedded
 from elsewise.certificate import (
     interval_text,
     probability_text,
@@ -134,6 +135,16 @@ def headline(explanation: Explanation, output: str = "model output") -> str:
     """
     sentence, changes = answer(explanation, output)
     return f"{sentence} Most of all: {'; '.join(changes)}." if changes else sentence
+
+
+def mean_move(explanation: Explanation) -> float:
+    """Return the root mean square move of the rows that change, in standard deviations of a row.
+
+    sqrt(mean |phi(x) - phi(x')|^2), undivided by the dimension; 0 where no row changes.
+    """
+    before, after = embedded(explanation)
+    squares = np.sum((after - before) ** 2, axis=1)
+    return float(np.sqrt(np.mean(squares[squares > 0]))) if (squares > 0).any() else 0.0
 
 
 def _first(changes: pd.DataFrame) -> pd.DataFrame:
