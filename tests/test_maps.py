@@ -225,7 +225,6 @@ def test_row_noise_is_normal_and_follows_the_row(seed: int, columns: int, size: 
 
 def test_rows_are_moved_in_blocks_with_the_same_result(monkeypatch: pytest.MonkeyPatch) -> None:
     """Bounded memory: many small blocks give what one large block gives."""
-
     rng = np.random.default_rng(3)
     rows = pd.DataFrame(rng.normal(size=(60, 3)), columns=list("abc")).assign(
         k=rng.integers(0, 4, 60)

@@ -42,8 +42,7 @@ from elsewise.measure import input_comparison, input_distance
 from elsewise.models import bind
 from elsewise.models._linear import LinearOutputs
 from elsewise.moves import Aim, View, gauss_newton_steps, link_steps
-from elsewise.moves._in_turn import MANY_ROWS
-from elsewise.moves._in_turn import _accept_cheapest as _in_turn_go
+from elsewise.moves._in_turn import MANY_ROWS, _accept_cheapest
 from elsewise.request import pose
 from elsewise.search import _loop as solver
 from elsewise.search import init
@@ -354,7 +353,7 @@ def test_steps_taken_at_once_are_steps_taken_in_turn(monkeypatch: pytest.MonkeyP
     def go(problem: Any, aim: Any, here: Any, index: Any, moved: Any, inputs: Any) -> None:
         before = here.codes.clone()
         rows = len(here.costs)
-        _in_turn_go(problem, aim, here, index, moved, inputs)
+        _accept_cheapest(problem, aim, here, index, moved, inputs)
         if len(inputs) > rows:
             rivals.append(len(index) - len(torch.unique(index % rows)))
             gone = (here.codes != before).any(dim=1)
@@ -456,7 +455,7 @@ class WritesOver(torch.nn.Module):
         super().__init__()
         torch.manual_seed(0)
         self.layer = torch.nn.Linear(4, 1).double()
-        self.memory = torch.zeros(1000, 1).double()
+        self.memory = torch.zeros(1 << 14, 1).double()
 
     def forward(self, rows: torch.Tensor) -> torch.Tensor:
         scores = torch.sigmoid(self.layer(rows))
@@ -581,7 +580,7 @@ BLOCKED = set(tops) - ALLOWED - {"_distutils_hack"}
 sys.meta_path.insert(0, Only())
 for name in [name for name in sys.modules if name.partition(".")[0] in BLOCKED]:
     del sys.modules[name]
-for part in ("transport", "proposals", "maps", "solver"):
+for part in ("transport", "moves", "maps", "search"):
     importlib.import_module(f"elsewise.{part}")
 print("loaded")
 """

@@ -128,7 +128,7 @@ def cached_asarray_like(
 
     Examples
     --------
-    >>> (one,) = kept_like(np.ones(1), lambda n: (np.arange(n),), 2)
+    >>> (one,) = cached_asarray_like(np.ones(1), lambda n: (np.arange(n),), 2)
     >>> one
     array([0, 1])
     """

@@ -25,7 +25,7 @@ def dumps_array(value: Any, argument: str) -> np.ndarray:
 
     Examples
     --------
-    >>> opened(parcel(lambda x: x + 1, "model"))(1)
+    >>> loads_array(dumps_array(lambda x: x + 1, "model"))(1)
     2
     """
     try:

@@ -22,7 +22,7 @@ def pareto_front(inputs: Sequence[float], outputs: Sequence[float]) -> list[int]
 
     Examples
     --------
-    >>> undominated([0.0, 0.3, 0.1, 0.2], [1.0, 0.1, 0.5, 0.6])
+    >>> pareto_front([0.0, 0.3, 0.1, 0.2], [1.0, 0.1, 0.5, 0.6])
     [0, 2, 1]
     """
     kept: list[int] = []
@@ -48,7 +48,7 @@ def monotone_front(
 
     Examples
     --------
-    >>> falling([(0.1, 0.9), (0.2, 0.5), (0.3, 0.4)], [(0.2, 1.0), (0.5, 0.6), (0.4, 0.7)])
+    >>> monotone_front([(0.1, 0.9), (0.2, 0.5), (0.3, 0.4)], [(0.2, 1.0), (0.5, 0.6), (0.4, 0.7)])
     [0, 1]
     """
     order = pareto_front(*zip(*points, strict=True))
