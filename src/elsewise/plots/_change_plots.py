@@ -108,9 +108,10 @@ def moves(explanation: Explanation, name: Hashable, ax: Axes | None = None) -> A
         bins: Any = 20 if width > 0 else 1
         if column.kind == "integer" and 0 < width <= MOST_BINS:  # a bar for every whole number
             bins = np.arange(change.min() - 0.5, change.max() + 1.0)
-        _, edges, bars = ax.hist(change, bins=bins)
-        for edge, bar in zip(edges, bars, strict=False):
-            bar.set_facecolor(DOWN if edge + 0.5 * bar.get_width() < 0 else UP)
+        counts, edges = np.histogram(change, bins=bins)
+        middles = 0.5 * (edges[1:] + edges[:-1])
+        colours = [DOWN if middle < 0 else UP for middle in middles]
+        ax.bar(middles, counts, width=0.9 * np.diff(edges), color=colours)
         ax.axvline(0.0, color=FACTUAL, linewidth=1)
         return dress(ax, title=readable(name), x="change", y="rows")
     found, counts = np.unique(np.stack([before, after], axis=1), axis=0, return_counts=True)
