@@ -22,7 +22,7 @@ import ot
 import pandas as pd
 
 import elsewise as ew
-from elsewise.measure import Recording, measure_inputs
+from elsewise.measure import measure_inputs
 from elsewise.request import Population, Problem, populate, pose
 from elsewise.transport import transported
 
@@ -59,10 +59,9 @@ def main() -> int:
     theta = rng.normal(size=(y.shape[1], DIRECTIONS))
     theta /= np.linalg.norm(theta, axis=0)
     settings = ew.Settings()
-    recording = Recording(settings.smoothing, settings.entropy)
 
     def iteration() -> object:
-        side = measure_inputs(problem, population, x, theta, recording)
+        side = measure_inputs(problem, population, x, theta, settings.smoothing)
         assert side.plan is not None  # inputs always have a plan
         return transported(side.plan, x, theta)
 

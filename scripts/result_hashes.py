@@ -176,16 +176,6 @@ def _population() -> Answers:
     yield answer.counterfactual, answer
 
 
-@problem("German Credit, logistic, entropic plans")
-def _entropic() -> Answers:
-    answer = explain(
-        **german_question("logistic", 80),
-        bounds={"inputs": 0.4, "outputs": 0.1},
-        settings=ew.Settings(entropy=0.05, **FAST),
-    )
-    yield answer.counterfactual, answer
-
-
 def _paper(dataset: str, model: str, target: Any, bounds: dict[str, Any] | None) -> Answers:
     yield from _paper_with(dataset, model, target, bounds, ew.Settings())
 

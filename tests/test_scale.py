@@ -238,8 +238,7 @@ def test_a_look_with_a_limit_sees_what_one_without_sees() -> None:
         population = init(problem, ew.Settings()).setup.population
         theta = transport.direction_blocks(4, np.random.default_rng(0))
         moved = problem.embedding.embed(problem.factual**2)
-        recording = measure.Recording(1.0, None)
-        looks.append(measure.measure_inputs(problem, population, moved, theta, recording))
+        looks.append(measure.measure_inputs(problem, population, moved, theta, 1.0))
     bounded, free = looks
     assert free.limit is None
     assert bounded.distance == pytest.approx(free.distance, rel=1e-12)

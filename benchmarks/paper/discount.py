@@ -22,7 +22,7 @@ from benchmarks.paper.questions import THRESHOLD, Question, seen_by_network
 import elsewise as ew
 from elsewise import analysis
 from elsewise._arrays import asarray_like, to_numpy
-from elsewise.measure import Recording, measure_inputs
+from elsewise.measure import measure_inputs
 from elsewise.moves import Motion, MoveContext, Rows, Step, move
 from elsewise.request import Problem, populate, pose
 from elsewise.targets import Constant, Derived, Target
@@ -113,13 +113,12 @@ def _descent(problem: Problem, eta: float, length: float) -> tuple[np.ndarray, f
     directions = asarray_like(theta, population.embedded)
     weight, tau = _weights(eta, length, len(factual))
     motion = Motion(gradient=True, tau=tau)
-    recording = Recording(smoothing=0.0, entropy=None)
     wanted = _wanted(problem.target, to_numpy(population.outputs))
     seen: deque[float] = deque(maxlen=WINDOW)
     first = np.inf
     for iteration in range(ITERATIONS):
         embedded = embedding.embed(rows.codes)
-        side = measure_inputs(problem, population, embedded, directions, recording)
+        side = measure_inputs(problem, population, embedded, directions, 0.0)
         missed = to_numpy(rows.outputs) - wanted
         # What the reference watches: the mean over directions, where it descends their sum.
         objective = (1 - eta) * side.distance**2 + eta * float(np.mean(missed**2))

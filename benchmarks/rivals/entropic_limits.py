@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from benchmarks.rivals.entropic import SWEEPS, TOLERANCE, checked_epsilon, entropic_plans
 
 from elsewise._arrays import to_numpy
 from elsewise.confidence._bootstrap import BootstrapLimit
@@ -19,8 +20,6 @@ from elsewise.confidence._clt import CLTLimit, normal_limit
 from elsewise.confidence._comparison import Comparison, Pairing
 from elsewise.confidence._limit import UpperLimit
 from elsewise.errors import InvalidInput
-from elsewise.transport import checked_epsilon, entropic_plans
-from elsewise.transport._entropic import SWEEPS, TOLERANCE
 
 __all__ = ["entropic_bootstrap_limit", "entropic_clt_limit", "entropic_distance"]
 

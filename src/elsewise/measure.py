@@ -36,7 +36,6 @@ from elsewise.transport import (
     direction_blocks,
     direction_parts,
     directions_like,
-    entropic_plans,
     fit_monotone_maps,
     join_maps,
     project,
@@ -48,7 +47,6 @@ from elsewise.transport import (
 )
 
 __all__ = [
-    "Recording",
     "SideMeasure",
     "Sides",
     "input_comparison",
@@ -75,15 +73,6 @@ class SideMeasure(NamedTuple):
     """Where the plan leads, as maps; None where rows know what they want."""
 
 
-class Recording(NamedTuple):
-    """How plans are recorded."""
-
-    smoothing: float
-    """Window of the maps in units of sqrt(n) ranks."""
-    entropy: float | None
-    """Epsilon of entropic plans, in units of the variance of the side they lead to."""
-
-
 class Sides(NamedTuple):
     """What the rows of every iterate are compared with: the same during a whole run."""
 
@@ -94,10 +83,11 @@ class Sides(NamedTuple):
     """Array (K, M)."""
     partners: Array | None
     """Array (M, n): target quantiles by rank; None where rows know what they want."""
-    recording: Recording
+    smoothing: float
+    """Window of the recorded maps in units of sqrt(n) ranks."""
 
 
-def prepare_sides(problem: Problem, population: Population, recording: Recording) -> Sides:
+def prepare_sides(problem: Problem, population: Population, smoothing: float) -> Sides:
     """Sort what does not move, once for all iterations."""
     directions = output_directions(problem, problem.generator("output directions"))
     across = asarray_like(directions, population.outputs)
@@ -106,7 +96,7 @@ def prepare_sides(problem: Problem, population: Population, recording: Recording
         outputs=output_comparison(problem, population, population.outputs, across).prepared(),
         output_directions=across,
         partners=target_partners(problem, population, across),
-        recording=recording,
+        smoothing=smoothing,
     )
 
 
@@ -116,8 +106,8 @@ def measure_sides(
     """Measure the inputs of embedded rows (n, d) on these directions (d, N), and their outputs."""
     compared = sides.outputs.of(project(outputs, sides.output_directions))
     return (
-        measure_inputs(problem, sides.population, embedded, directions, sides.recording),
-        measure_outputs(problem, compared, sides.partners, sides.recording),
+        measure_inputs(problem, sides.population, embedded, directions, sides.smoothing),
+        measure_outputs(problem, compared, sides.partners, sides.smoothing),
     )
 
 
@@ -137,7 +127,7 @@ def measure_inputs(
     population: Population,
     embedded: Array,
     directions: Array,
-    recording: Recording,
+    smoothing: float,
 ) -> SideMeasure:
     """Compare moved rows (n, d) with the factual ones, on these directions (d, N)."""
     bounds = problem.bounds
@@ -160,7 +150,7 @@ def measure_inputs(
             fixed = xp.sort(fixed, axis=-1, stable=False)
             side = reference(fixed, moving.shape[-1], bounds.trim)
             squares = xp.sum(sorted_squared_distances(moving, side))
-        return _Part(count, squares, rows, _recorded(moving, fixed, recording, embedded))
+        return _Part(count, squares, rows, _recorded(moving, fixed, smoothing, embedded))
 
     parts = list(parallel(look, direction_parts(directions, embedded.shape[0])))
     total = sum(part.directions for part in parts)
@@ -181,7 +171,7 @@ def measure_outputs(
     problem: Problem,
     compared: Comparison,
     partners: Array | None,
-    recording: Recording,
+    smoothing: float,
 ) -> SideMeasure:
     """Read a comparison of outputs with the target; partners (M, n) are what each rank wants."""
     bounds = problem.bounds
@@ -196,10 +186,7 @@ def measure_outputs(
         distance = compared.distance
     if partners is None:
         return SideMeasure(distance, limit, None)
-    fixed = partners
-    if recording.entropy is not None and compared.fixed is not None:
-        fixed = compared.fixed.sorted
-    plan = _recorded(compared.moving.sorted, fixed, recording, partners)
+    plan = _recorded(compared.moving.sorted, partners, smoothing, partners)
     return SideMeasure(distance, limit, plan)
 
 
@@ -216,25 +203,12 @@ def target_partners(problem: Problem, population: Population, across: Array) -> 
     return target_reference(target, size, 0.0, population.outputs, across).partners
 
 
-def _recorded(
-    moving_sorted: Array, fixed_sorted: Array, recording: Recording, like: Array
-) -> MonotoneMaps:
-    """The plan between sorted samples, as maps in the precision of ``like``."""
-    partners = fixed_sorted
-    if recording.entropy is not None:
-        partners = _mean_partners(moving_sorted, fixed_sorted, recording.entropy)
-    maps = fit_monotone_maps(moving_sorted, partners, recording.smoothing)
+def _recorded(moving_sorted: Array, partners: Array, smoothing: float, like: Array) -> MonotoneMaps:
+    """The plan from sorted values to their partners, as maps in the precision of ``like``."""
+    maps = fit_monotone_maps(moving_sorted, partners, smoothing)
     return MonotoneMaps(
         knots=asarray_like(maps.knots, like), displacements=asarray_like(maps.displacements, like)
     )
-
-
-def _mean_partners(moving_sorted: Array, fixed_sorted: Array, entropy: float) -> Array:
-    """Mean partners (N, n) in entropic plans; to a side of one value every plan is the same."""
-    xp = namespace(moving_sorted)
-    variances = xp.var(fixed_sorted, axis=-1)
-    epsilon = entropy * xp.where(variances > 0, variances, xp.ones_like(variances))
-    return entropic_plans(moving_sorted, fixed_sorted, epsilon).targets
 
 
 def output_directions(problem: Problem, rng: np.random.Generator) -> np.ndarray:

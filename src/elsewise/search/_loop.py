@@ -18,7 +18,7 @@ from elsewise._arrays import Array, namespace, row_products, to_numpy
 from elsewise._resources import Resources, using
 from elsewise.confidence import UpperLimit
 from elsewise.maps import Map
-from elsewise.measure import Recording, SideMeasure, Sides, measure_sides, prepare_sides
+from elsewise.measure import SideMeasure, Sides, measure_sides, prepare_sides
 from elsewise.moves import (
     Edits,
     EditScores,
@@ -154,7 +154,7 @@ def _init(problem: Problem, settings: Settings) -> State:
         resources=settings.resources,
         smooth=problem.outputs.smooth,
         level=problem.bounds.side_level,
-        sides=prepare_sides(problem, population, Recording(settings.smoothing, settings.entropy)),
+        sides=prepare_sides(problem, population, settings.smoothing),
         units=moving,
         background=background,
         background_outputs=to_numpy(problem.precise.values(problem.background)),

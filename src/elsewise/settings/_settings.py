@@ -9,7 +9,6 @@ from typing import Protocol
 from elsewise._resources import Resources, parse_memory
 from elsewise.errors import InvalidInput, check_fields
 from elsewise.settings._balance import IntervalNarrowing
-from elsewise.transport import checked_epsilon
 
 __all__ = ["Balance", "Fixed", "Settings"]
 
@@ -72,9 +71,6 @@ class Settings:
     """As few changes as possible, whatever they cost: the extreme of ``slack``."""
     redraw: bool = True
     """Draw new directions at every iteration, so that none is over-fitted; False: the paper's."""
-    entropy: float | None = None
-    """Epsilon of entropic plans, in units of the variance of the side that a plan leads to; None:
-    exact plans, the sorts. The limits are those of the distances without entropy either way."""
     edits: int | None = None
     """Edits offered to every row at every iteration; None: 60 for 50 rows, 30 for many."""
     fit_rows: int = FIT_ROWS
@@ -107,8 +103,6 @@ class Settings:
         _check(self.threads is None or self.threads >= 1, "threads", "at least 1", self.threads)
         if self.memory is not None:
             parse_memory(self.memory)
-        if self.entropy is not None:
-            checked_epsilon(self.entropy, "settings.entropy")
 
     @property
     def resources(self) -> Resources:

@@ -22,7 +22,6 @@ from elsewise.transport._directions import (
     row_tiles,
     unpack_directions,
 )
-from elsewise.transport._entropic import EntropicPlans, checked_epsilon, entropic_plans
 from elsewise.transport._monotone import MonotoneMaps, fit_monotone_maps, join_maps, transported
 from elsewise.transport._ranking import Ranked, rank, rank_all
 from elsewise.transport._sorted import (
@@ -41,18 +40,15 @@ from elsewise.transport._sorted import (
 __all__ = [
     "DEVICE_PART",
     "PART",
-    "EntropicPlans",
     "MonotoneMaps",
     "Ranked",
     "Reference",
     "Segments",
     "cell_weights",
-    "checked_epsilon",
     "coupling",
     "direction_blocks",
     "direction_parts",
     "directions_like",
-    "entropic_plans",
     "fit_monotone_maps",
     "join_maps",
     "lift",

@@ -1,20 +1,23 @@
 """Entropic optimal transport in one dimension, from the paper's appendix.
 
 ``OT_eps = min over plans of  sum_ij P_ij (x_i - y_j)^2 + eps KL(P | product of the margins)``. A
-plan spreads each row over many partners, so arrays (n, m) cannot be avoided here, and only here;
+plan spreads each row over many partners, so arrays (n, m) cannot be avoided here;
 directions are handled a few at a time. What is recorded stays a sorted pairing: the mean partner of
 a row is non-decreasing in its value, and ``2 (x_i - mean partner) / n`` is the gradient of OT_eps.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
+from elsewise import measure
 from elsewise._arrays import Array, namespace
 from elsewise.errors import InvalidInput
-from elsewise.transport._sorted import potentials
+from elsewise.transport import MonotoneMaps, fit_monotone_maps, potentials
 
-__all__ = ["EntropicPlans", "checked_epsilon", "entropic_plans"]
+__all__ = ["EntropicPlans", "checked_epsilon", "entropic_plans", "entropic_search"]
 
 # Entries of plans held at once, unless a single plan has more.
 PART = 1 << 22
@@ -69,10 +72,10 @@ def entropic_plans(
     m = y_sorted.shape[-1]
     if n * m > LARGEST:
         raise InvalidInput(
-            "entropy",
+            "rows",
             expected=f"at most {LARGEST} pairs of rows, as every pair has a weight",
             received=f"{n} x {m}",
-            fix="leave entropy out, or explain a sample of the rows",
+            fix="explain a sample of the rows",
         )
     size = max(1, PART // (n * m))
     parts = []
@@ -115,7 +118,7 @@ def _mean(kernel: Array, values: Array) -> Array:
     return xp.matmul(kernel, values[:, :, None])[:, :, 0] / values.shape[-1]
 
 
-def checked_epsilon(epsilon: float, argument: str = "epsilon") -> float:
+def checked_epsilon(epsilon: float) -> float:
     """Refuse an epsilon that is not positive and finite.
 
     Examples
@@ -123,13 +126,40 @@ def checked_epsilon(epsilon: float, argument: str = "epsilon") -> float:
     >>> checked_epsilon(0.0)
     Traceback (most recent call last):
     ...
-    elsewise.errors.InvalidInput: epsilon: expected a number > 0, received 0.0. Fix: try 0.1; ...
+    elsewise.errors.InvalidInput: epsilon: expected a number > 0, received 0.0. Fix: try 0.1.
     """
     if not 0.0 < epsilon < float("inf"):
         raise InvalidInput(
-            argument,
+            "epsilon",
             expected="a number > 0",
             received=repr(epsilon),
-            fix="try 0.1; leave it out for plans without entropy, the limit as it goes to 0",
+            fix="try 0.1",
         )
     return epsilon
+
+
+@contextmanager
+def entropic_search(epsilon: float) -> Iterator[None]:
+    """Let every search inside record entropic plans: rows are pulled to their mean partners.
+
+    Parameters
+    ----------
+    epsilon
+        In units of the variance of the side that a plan leads to.
+    """
+    checked_epsilon(epsilon)
+
+    def fit(moving_sorted: Array, partners: Array, smoothing: float) -> MonotoneMaps:
+        xp = namespace(moving_sorted)
+        spreads = xp.var(partners, axis=-1)
+        # To a side of one value every plan is the same.
+        scaled = epsilon * xp.where(spreads > 0, spreads, xp.ones_like(spreads))
+        found = entropic_plans(moving_sorted, partners, scaled)
+        return fit_monotone_maps(moving_sorted, found.targets, smoothing)
+
+    exact = measure.fit_monotone_maps
+    measure.fit_monotone_maps = fit
+    try:
+        yield
+    finally:
+        measure.fit_monotone_maps = exact

@@ -1,21 +1,23 @@
-"""Entropic plans and their place in the search."""
+"""Entropic plans, and a search that records them."""
 
 from __future__ import annotations
 
+import doctest
 import math
-from pathlib import Path
+from contextlib import nullcontext
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
+from benchmarks.rivals import entropic
+from benchmarks.rivals.entropic import entropic_plans, entropic_search
 
 import elsewise as ew
 from elsewise._arrays import to_numpy
 from elsewise.errors import InvalidInput
 from elsewise.transport import (
     coupling,
-    entropic_plans,
     potentials,
     reference,
     sorted_squared_distances,
@@ -72,15 +74,15 @@ def test_the_gradient_is_the_gap_to_the_mean_partner() -> None:
 def test_torch_gives_the_same_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     epsilon = np.array([0.1, 0.5, 2.0])
     expected = entropic_plans(X, Y, epsilon, 1e-9)
-    monkeypatch.setattr("elsewise.transport._entropic.PART", 1)  # one direction at a time
+    monkeypatch.setattr("benchmarks.rivals.entropic.PART", 1)  # one direction at a time
     found = entropic_plans(*(torch.asarray(a) for a in (X, Y, epsilon)), 1e-9)
     for ours, theirs in zip(expected, found, strict=True):
         assert to_numpy(theirs) == pytest.approx(ours, abs=1e-6)
 
 
 def test_too_large_plans_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("elsewise.transport._entropic.LARGEST", 100)
-    with pytest.raises(InvalidInput, match=r"entropy: .* 20 x 13.*explain a sample"):
+    monkeypatch.setattr("benchmarks.rivals.entropic.LARGEST", 100)
+    with pytest.raises(InvalidInput, match=r"rows: .* 20 x 13.*explain a sample"):
         entropic_plans(X, Y, np.ones(3))
 
 
@@ -92,28 +94,32 @@ def people(rows: int = 80) -> pd.DataFrame:
 
 
 def explained(entropy: float | None) -> ew.Explanation:
-    return ew.explain(
-        ew.models.function(lambda frame: frame["a"] + frame["b"], smooth=True),
-        people(),
-        target=ew.targets.sample(np.random.default_rng(2).normal(1.0, 1.4, 60)),
-        bounds=ew.Bounds(outputs=0.9),
-        certify="in-sample",
-        settings=ew.Settings(entropy=entropy, draws=99),
-    )
+    with nullcontext() if entropy is None else entropic_search(entropy):
+        return ew.explain(
+            ew.models.function(lambda frame: frame["a"] + frame["b"], smooth=True),
+            people(),
+            target=ew.targets.sample(np.random.default_rng(2).normal(1.0, 1.4, 60)),
+            bounds=ew.Bounds(outputs=0.9),
+            certify="in-sample",
+            settings=ew.Settings(draws=99),
+        )
 
 
 @pytest.mark.parametrize("entropy", [0.0, -1.0, math.nan, math.inf])
 def test_epsilon_must_be_positive(entropy: float) -> None:
-    with pytest.raises(InvalidInput, match=r"settings\.entropy: .* > 0.*leave it out"):
-        ew.Settings(entropy=entropy)
+    with pytest.raises(InvalidInput, match=r"epsilon: .* > 0"), entropic_search(entropy):
+        pass
 
 
-def test_a_fit_with_entropy_is_a_map_that_is_saved_and_replayed(tmp_path: Path) -> None:
+def test_a_search_with_entropy_is_a_map_that_is_replayed() -> None:
     explanation = explained(0.2)
     assert explanation.ok
     moved = explanation.apply(explanation.factual)
     pd.testing.assert_frame_equal(moved, explanation.counterfactual)
-    assert ew.load(explanation.save(tmp_path / "run")).settings.entropy == 0.2
+
+
+def test_examples() -> None:
+    assert not doctest.testmod(entropic).failed
 
 
 @pytest.mark.slow
