@@ -1,7 +1,8 @@
 """Both sides of the question: how far inputs moved, and how far outputs are from the target.
 
-Inputs: the moved rows against the factual rows, sliced, paired row by row (the paper's Q_x).
-Outputs: the model's outputs against the target (Q_y); paired where the target follows each row's
+Inputs: the moved rows against the factual rows, sliced, paired row by row (Q_x, the paper's
+eq. 12, as a mean over directions instead of a sum). Outputs: the model's outputs against the target
+(Q_y, eq. 13); paired where the target follows each row's
 own output, independent where it is a sample, known where it is a distribution. The distance, its
 upper limit and the transport plan of a side come from the same sorts. Directions are measured a
 few at a time, in threads, and only small results are kept: distances, one number per row, and
@@ -129,7 +130,11 @@ def measure_inputs(
     directions: Array,
     smoothing: float,
 ) -> SideMeasure:
-    """Compare moved rows (n, d) with the factual ones, on these directions (d, N)."""
+    """Compare moved rows (n, d) with the factual ones, on these directions (d, N).
+
+    Lines 3 and 6 of Algorithm 1: the plans that minimize eq. (12), and the upper limit of eq. (11),
+    here from influences instead of bands.
+    """
     bounds = problem.bounds
     exact = bounds.method == Method.EXACT
     limited = bounds.inputs is not None and not exact
@@ -144,6 +149,8 @@ def measure_inputs(
             assert comparison.fixed is not None  # a sample, paired
             distance, (rows,) = influence(comparison)
             squares = count * distance**2
+            # The limit needs the order of the rows, the plan only their sorted values: both come
+            # from the one sort that ranking has made.
             moving, fixed = comparison.moving.sorted, comparison.fixed.sorted
         else:
             moving = xp.sort(moving, axis=-1, stable=False)
@@ -158,6 +165,7 @@ def measure_inputs(
     limit: UpperLimit | None = None
     if limited:
         rows: Array = 0.0
+        # Influences are means over the directions of a part, so that parts count by their size.
         for part in parts:
             rows = rows + part.influence * (part.directions / total)
         limit = normal_limit(distance, (rows,))
@@ -173,7 +181,10 @@ def measure_outputs(
     partners: Array | None,
     smoothing: float,
 ) -> SideMeasure:
-    """Read a comparison of outputs with the target; partners (M, n) are what each rank wants."""
+    """Read a comparison of outputs with the target; partners (M, n) are what each rank wants.
+
+    Lines 4 and 5 of Algorithm 1: the plan that minimizes eq. (13), and the limit of eq. (10).
+    """
     bounds = problem.bounds
     limit: UpperLimit | None = None
     if bounds.method == Method.EXACT:

@@ -78,6 +78,8 @@ def place_bets(values: np.ndarray, level: float, rng: np.random.Generator) -> Be
     n, counts = values.size, np.arange(1, values.size + 1)
     means = (0.5 + np.cumsum(values)) / (counts + 1)
     variances = (0.25 + np.cumsum((values - means) ** 2)) / (counts + 1)
+    # A stake may only use what came before its number, or the bet would not be fair; 0.25 is the
+    # largest variance of numbers in [0, 1].
     known = np.concatenate([[0.25], variances[:-1]])
     stakes = np.sqrt(-2.0 * math.log1p(-checked_level(level)) / (n * known))
     return Bets(values=values, stakes=np.minimum(stakes, LARGEST_STAKE))

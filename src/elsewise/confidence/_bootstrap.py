@@ -91,6 +91,7 @@ def bootstrap_limit(comparison: Comparison, draws: int, rng: np.random.Generator
 def bootstrap_distances(comparison: Comparison, draws: int, rng: np.random.Generator) -> np.ndarray:
     """Return the distances (draws,) of resampled rows, root scale."""
     directions, n = comparison.shape
+    # A stream for each sample: what one draws must not depend on the size of the other.
     moving_rng, fixed_rng = rng.spawn(2)
     if comparison.fixed is None:
         side = comparison.side(comparison.trim)

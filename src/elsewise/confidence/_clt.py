@@ -1,5 +1,6 @@
 """The influence-function limit: a normal approximation on the root scale, corrected for skewness.
 
+Used instead of the bands of the paper's eqs. (6) to (9), which hold but are far off the distance.
 Each row's influence on the squared distance comes from the sorted projections in closed form, so
 the limit costs one batched sort and runs wherever the arrays live.
 """
@@ -70,13 +71,17 @@ def normal_limit(estimate: float, parts: tuple[Array, ...]) -> CLTLimit:
     # Each row moves the squared distance by its influence divided by the number of rows.
     moves = [part / part.shape[0] for part in parts]
     sums = [(float(namespace(move).sum(move * move)), move.shape[0]) for move in moves]
+    # size / (size - 1): influences are centred at their own mean, which costs a degree of freedom.
     deviation = math.sqrt(sum(squares * size / (size - 1) for squares, size in sums))
     if estimate == 0.0 or deviation == 0.0:
         return CLTLimit(estimate=estimate, standard_error=0.0, skewness=0.0)
+    # Third moments of independent sums add up; Edgeworth's first term needs no more than that.
     third = sum(float(namespace(move).sum((move / deviation) ** 3)) for move in moves)
     return CLTLimit(
         estimate=estimate,
+        # Delta method: the root's derivative is 1 / (2 distance).
         standard_error=deviation / (2.0 * estimate),
+        # Negative skewness would lower the limit; it is left out to stay on the safe side.
         skewness=max(0.0, third),
     )
 

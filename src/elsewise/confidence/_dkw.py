@@ -1,5 +1,7 @@
 """The paper's own limit: Dvoretzky-Kiefer-Wolfowitz bands around quantile functions.
 
+Limits as in eqs. (6) and (8), from bands as in eq. (5) by the footnote to eq. (10).
+
 The band of every sample holds with the stated probability at every sample size. The levels are the
 corrected ones: the gap uses both sides of both bands, of every direction.
 """

@@ -56,6 +56,7 @@ def choose(now: MoveContext, aim: Aim, offers: Offers) -> Choice:
     best = xp.argmin(costs, axis=1)
     index = xp.arange(n, device=device_of(best)) * count + best
     # Where in the list of candidates each row's best is; any place for rows without one.
+    # Counting the candidates up to each place of the (n, C) table gives its place in the list.
     number = xp.cumulative_sum(xp.astype(xp.reshape(worth, (-1,)), xp.int64)) - 1
     found = xp.clip(take(number, index), 0, row.shape[0] - 1)
     one = stay.or_cheaper(
@@ -65,6 +66,7 @@ def choose(now: MoveContext, aim: Aim, offers: Offers) -> Choice:
             take(xp.reshape(costs, (-1,)), index),
         )
     )
+    # An offer is credited where it is the one taken: equal costs credit all that tie.
     used = (costs < before[:, None]) & (costs <= one.costs[:, None])
     if offers.picks.shape[0] == 0:  # steps are lengths of one step, nothing to put together
         return _choice(stay, one, costs, used)

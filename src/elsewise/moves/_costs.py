@@ -1,6 +1,7 @@
 """Where a row could go next: candidate rows, as pure functions of the row and its two aims.
 
-With the plans fixed, the objective falls apart into one small problem per row,
+With the plans fixed, the paper's objective, eq. (15) Q-eta, falls apart into one small problem per
+row,
 
     q_i(x) = (1 - eta) |phi(x) - c_i|^2 / d  +  eta |b(x) - s_i|^2 / K u^2,
 
@@ -99,6 +100,8 @@ def half_gradient(aim: Aim, view: View) -> Array:
 
 def cross_squares(rows: Array, others: Array) -> Array:
     """Squared distances between rows (n, d) and a few others (D, d), up to a constant per row."""
+    # The square of the row itself is that constant: it does not change which other is nearest, and
+    # without it there is one product of matrices and no (n, D, d) array.
     xp = namespace(rows, others)
     product = xp.matmul(rows, xp.matrix_transpose(others))
     return xp.sum(others * others, axis=-1)[None, :] - 2.0 * product

@@ -151,6 +151,7 @@ def draw_edits(
     kinds = np.array([Source.VALUE, Source.SHIFT, Source.ANCHOR, Source.FACTUAL, Source.DONOR])
     kind = rng.choice(kinds, size=count, p=_odds(luck.sources[kinds]))
     # The units with the largest keys: drawing without replacement at the given odds.
+    # Gumbel keys sort like draws one after the other, at the cost of a single batched sort.
     keys = np.log(_odds(luck.units)) + rng.gumbel(size=(count, len(moving)))
     rank = np.argsort(np.argsort(-keys, axis=1), axis=1)
     chosen = rank < _sizes(kind, len(moving), rng)[:, None]
@@ -240,4 +241,5 @@ def update_scores(
         helped[unit_index] = gains[used != Source.KEEP].sum()
         sources += np.bincount(used, gains, minlength=len(Source)) * (used != Source.KEEP).any()
     sources[Source.KEEP] = 0.0
+    # Old gains fade with 0.7 an iteration: what helped far from the bound stops helping near it.
     return EditScores(0.7 * luck.sources + sources, 0.7 * luck.units + helped)

@@ -58,6 +58,7 @@ def steps_in_turn(now: MoveContext, aim: Aim, steps: list[Array]) -> Choice:
             here = here.or_cheaper(_evaluate_all(problem, aim, worth, moved, inputs))
         elif index.shape[0] > 0:
             _accept_cheapest(problem, aim, here, index, take(moved, index), inputs)
+    # Gains steer which edits are drawn; steps are not drawn, so theirs need not be known.
     nothing = xp.zeros_like(before[: len(steps)])
     return Choice(here.codes, here.outputs, xp.stack([before, here.costs]), nothing)
 

@@ -36,6 +36,7 @@ def move(now: MoveContext) -> Moved:
     codes, edits = now.rows.codes, now.step.edits
     n, p = codes.shape
     offers = len(SMOOTH_OFFERS) + (0 if edits is None else edits.sources.shape[0])
+    # Offers are (n, C, p): the only arrays of a step that grow with the number of offers.
     size = block_rows(offers * p, device=on_device(codes))
     if n <= size:
         return _move(now)
@@ -67,6 +68,8 @@ def _move(now: MoveContext) -> Moved:
 def _aim(now: MoveContext) -> Aim:
     """Anchor and wanted output of every row, from the recorded maps."""
     step, population, rho = now.step, now.population, now.motion.rho
+    # c_i = phi(x_i) + (d / N) sum_k theta_k (t_ik - theta_k . phi(x_i)): with the plans of eq. (12)
+    # fixed, Q_x is a square around this point, up to a constant.
     anchor = transported(step.anchors, now.embedded, step.directions)
     if rho < 1.0:
         anchor = rho * anchor + (1.0 - rho) * population.embedded

@@ -43,7 +43,7 @@ FLATTEST = 1e9
 
 
 def descent_step(aim: Aim, view: View, tau: float) -> Array:
-    """Return the paper's step, -tau grad Q in Otto's geometry (line 9), Array (n, d).
+    """Return the paper's step, -tau grad Q (eq. 15) in Otto's geometry, line 9, Array (n, d).
 
     Otto's gradient is n times the Euclidean one, so tau does not depend on n.
     """
@@ -67,6 +67,7 @@ def gauss_newton_steps(aim: Aim, view: View, damping: float) -> list[Array]:
         g, away, missed = slope[:, 0, :], view.embedded - aim.anchor, view.outputs - aim.wanted
         steepness, sideways = row_products(g, g), row_products(g, away)
         along = (pull * sideways - ridge * missed[:, 0]) / (ridge + weight * steepness)
+        # Slopes that overflow give no direction: such a row is only drawn to its anchor.
         along = xp.where(xp.isfinite(along), along, 0.0)
         step = multiply_add(away * (-pull / ridge), g, (weight / ridge * along)[:, None])
     else:
@@ -74,6 +75,7 @@ def gauss_newton_steps(aim: Aim, view: View, damping: float) -> list[Array]:
         gram = xp.matmul(slope, xp.matrix_transpose(slope))
         identity = xp.eye(k, dtype=gram.dtype, device=device_of(gram))
         across = xp.matmul(slope, right[:, :, None])
+        # (r I + w G'G)^-1 v = (v - w G' (r I + w G G')^-1 G v) / r: K x K instead of d x d.
         inner = xp.linalg.solve(ridge * identity + weight * gram, across)
         step = (right - weight * xp.matmul(xp.matrix_transpose(slope), inner)[:, :, 0]) / ridge
         step = xp.where(xp.isfinite(step), step, 0.0)
@@ -140,11 +142,14 @@ def row_noise(codes: Array, seed: int, size: int) -> np.ndarray:
     """
     bits = np.ascontiguousarray(to_numpy(codes), dtype=np.float64).view(np.uint64)
     key = np.full(bits.shape[0], seed % 2**63, dtype=np.uint64)
+    # Hashed column by column: two rows that differ in one bit of one cell get unrelated noise.
     for column in bits.T:
         key = _mix(key ^ column)
     columns = np.arange(2 * size, dtype=np.uint64)
     words = _mix(key[:, None] + columns[None, :] * np.uint64(0x9E3779B97F4A7C15))
+    # 53 bits make a double in (0, 1); the half keeps the logarithm below away from 0.
     uniform = ((words >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
+    # Box and Muller: two uniforms make one normal, without rejection, so that the count is fixed.
     radius = np.sqrt(-2.0 * np.log(uniform[:, :size]))
     return np.asarray(radius * np.cos(2.0 * np.pi * uniform[:, size:]))
 

@@ -176,7 +176,7 @@ class StepInfo(NamedTuple):
 
 
 def step(problem: Problem, state: State) -> State:
-    """Lines 3 to 9: plans, limits, eta, and the row step."""
+    """Lines 3 to 9: plans (eqs. 12, 13), limits (eqs. 10, 11), eta, and a step down eq. (15)."""
     with using(state.setup.resources):
         return _step(problem, state)
 
@@ -184,6 +184,7 @@ def step(problem: Problem, state: State) -> State:
 def _step(problem: Problem, state: State) -> State:
     setup, rows = state.setup, state.rows
     xp = namespace(rows.codes)
+    # Line 7. Outputs are weighed in their own unit, so that a model in cents is as one in euros.
     gap_inputs = _gap(problem.bounds.inputs, state.record.inputs_limit)
     gap_outputs = _gap(problem.bounds.outputs, state.record.outputs_limit) / problem.unit
     eta, balance = state.balance.choose(gap_inputs, gap_outputs)
@@ -267,6 +268,7 @@ def _measured(
 ) -> State:
     """Lines 5 and 6: the upper limits of these rows, on directions of their own."""
     settings = setup.settings
+    # Directions are new at every iteration, because rows move where fixed ones do not look.
     drawn = info.iteration if settings.redraw else 0
     theta = _drawn_directions(problem.seed, drawn, embedded.shape[1], settings.directions)
     directions = directions_like(theta, embedded)

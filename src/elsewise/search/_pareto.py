@@ -27,6 +27,7 @@ def pareto_front(inputs: Sequence[float], outputs: Sequence[float]) -> list[int]
     """
     kept: list[int] = []
     least = np.inf
+    # In the order of inputs, a point is beaten exactly if one before it has outputs as small.
     for k in np.lexsort((outputs, inputs)).tolist():
         if outputs[k] < least:
             kept.append(k)

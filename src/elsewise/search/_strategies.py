@@ -88,7 +88,10 @@ def _both(
 
 
 def _rank(problem: Problem, state: State) -> tuple[float, float]:
-    """Feasible iterates by probability, ties and infeasible ones by the worst ratio to a bound."""
+    """Feasible iterates by probability, ties and infeasible ones by the worst ratio to a bound.
+
+    The objective of the paper's problem, eqs. (3) and (14): the smaller of the two probabilities.
+    """
     bounds, record = problem.bounds, state.record
     bound_x, bound_y = bounds.inputs or math.inf, bounds.outputs or math.inf
     worst = max(record.inputs_limit / bound_x, record.outputs_limit / bound_y)

@@ -118,6 +118,7 @@ def track_bound(
             continue
         # What stands for the limit is corrected by how far off it was at the last certificate.
         seen = side.seen(state)
+        # A certificate costs hundreds of resamples; its ratio to the cheap limit changes slowly.
         limit = ratio * seen
         if seen < side.seen(closest):
             closest = state
@@ -133,9 +134,11 @@ def track_bound(
                 if limit <= side.bound:
                     found.append(Found(state, limit, other))
                     idle = 0 if other < (1.0 - PROGRESS) * best else idle
+        # On the log scale: twice too far and half too far are the same distance from the bound.
         gap = side.sign * math.log(max(limit, 1e-12) / aim)
         reached = reached or gap <= 0 or logit >= LOGIT_SPAN
         if reached:
+            # As in Rprop: a change of sign means the last step was too long.
             gain = min(GAIN, gain * (CALMER if gap * last_gap < 0 else BOLDER))
             most = max(MOST, FAR * abs(gap))
             logit += min(max(gain * gap, -most), most)

@@ -35,7 +35,7 @@ def balance_gaps(gap_inputs: float, gap_outputs: float) -> float:
 
     References
     ----------
-    You et al. (2025), appendix "Optimization of eta".
+    You et al. (2025), appendix "Optimization of eta", eq. eta_strategy.
 
     Examples
     --------

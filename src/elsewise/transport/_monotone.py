@@ -1,4 +1,8 @@
-"""A plan as a function: piecewise linear maps, one per direction, that work on any point."""
+"""A plan as a function: piecewise linear maps, one per direction, that work on any point.
+
+The plans of the paper's eqs. (12) and (13), mu and nu, pair ranks with ranks and so speak of the
+fitted rows only. As a map from values to values a plan also says where other rows go.
+"""
 
 from __future__ import annotations
 
@@ -105,6 +109,8 @@ def fit_monotone_maps(
             knots=moving_sorted,
             displacements=_average_ties(moving_sorted, partners - moving_sorted, ones),
         )
+    # Means of blocks first, then of a few blocks: the tables stay at about 5 sqrt(n) / smoothing
+    # knots, whatever n is, and windows still overlap enough for a smooth map.
     size = max(1, math.ceil(window / 5))
     reach = max(1, round((window / size - 1) / 2))
     low, high, counts = cached_asarray_like(moving_sorted, _windows, n, size, reach)
@@ -225,6 +231,8 @@ def transported(maps: MonotoneMaps, points: Array, directions: Array) -> Array:
     xp = namespace(points)
     dimension, count = directions.shape
     displacement = maps.prepared()
+    # The mean of theta theta' over a complete orthonormal block is I / d: d times the mean of
+    # theta (t - theta . x) gives back a shift of all rows exactly.
     scaled = directions * (dimension / count)
 
     def move(rows: slice) -> Array:

@@ -1,4 +1,9 @@
-"""Distances between populations whose projections are sorted, with gradients."""
+"""Distances between populations whose projections are sorted, with gradients.
+
+The paper's eq. (4), y-quantile: in one dimension the squared distance is the integral over levels q
+of the squared difference of the quantile functions. Its trimmed form divides the integral over
+[delta, 1 - delta] by 1 - 2 delta, as in eqs. (6) and (8).
+"""
 
 from __future__ import annotations
 
@@ -184,6 +189,8 @@ def sorted_squared_distances(moving_sorted: Array, fixed: Reference) -> Array:
 def sliced_squared_distance(x: Array, y: Array, directions: Array, trim: float = 0.0) -> float:
     """Squared sliced 2-Wasserstein distance, the mean over the given directions.
 
+    The paper's eq. (2), eot, with the integral over the sphere replaced by that mean.
+
     Parameters
     ----------
     x, y
@@ -214,6 +221,9 @@ def sliced_squared_distance_and_gradient(
     x: Array, y: Array, directions: Array, trim: float = 0.0
 ) -> tuple[float, Array]:
     """Squared sliced distance and its gradient with respect to the rows of x, in closed form.
+
+    The gradient of the paper's eq. (12), Q_mu, at its optimal plans: by the envelope theorem the
+    plans count as constants, so that each row is pulled to its partners along each direction.
 
     Returns
     -------
@@ -288,6 +298,8 @@ def potentials(own_sorted: Array, other_sorted: Array, trim: float = 0.0) -> Arr
         above = take(other_sorted, jumps * m // n, axis=-1)
     (scale,) = cached_asarray_like(own_sorted, _jump_weights, n, trim)
     low, high = own_sorted[:, :-1], own_sorted[:, 1:]
+    # A jump between ranks i and i + 1 lies at level i / n: the other side is read just below and
+    # just above that level, and where neither has a jump, below and above are the same value.
     steps = (high - low) * (high + low - below - above) * scale
     return xp.cumulative_sum(steps, axis=-1, include_initial=True)
 
@@ -349,4 +361,6 @@ def _mean_potentials(own: Ranked, other_sorted: Array, trim: float) -> Array:
     size = max(1, (DEVICE_PART if on_device(own.sorted) else PART) // n)
     parts = [slice(k, min(k + size, count)) for k in range(0, count, size)]
     total = sum(parallel(part, parts)) / count
+    # Potentials are known up to a constant. Weights of rows sum to 1, so that only what is left
+    # after taking away the mean says how the distance answers to them.
     return total - xp.mean(total)
