@@ -9,10 +9,10 @@ import numpy as np
 
 from elsewise._arrays import Array, asarray_like, changed_cells, device_of, namespace, take
 from elsewise.moves._costs import Aim, input_costs
-from elsewise.moves._step import MoveContext
 
 if TYPE_CHECKING:
     from elsewise.features import Embedding
+    from elsewise.moves._step import MoveContext
     from elsewise.request import Population, Problem
 
 __all__ = [
