@@ -44,7 +44,7 @@ def cheapest(model: Any, frame: pd.DataFrame, rows: pd.DataFrame) -> np.ndarray:
         ]
         cap = 2.0
         while not np.isfinite(best[place]):
-            best[place] = _under(model, row, swaps, scales, lowest, highest, cap)
+            best[place] = _under(model, row, swaps, scales, lowest, highest, cap, frame.dtypes)
             cap *= 2.0
     return best
 
@@ -57,6 +57,7 @@ def _under(
     lowest: pd.Series,
     highest: pd.Series,
     cap: float,
+    dtypes: pd.Series,
 ) -> float:
     """The least cost among all candidates under a cap; infinite where none is good."""
     amount, months = (
@@ -74,14 +75,14 @@ def _under(
     order = np.argsort(cost, kind="stable")
     for start in range(0, order.size, CHUNK):
         some = order[start : start + CHUNK]
-        made = pd.DataFrame([row] * some.size).reset_index(drop=True)
+        made = pd.DataFrame([row.tolist()] * some.size, columns=row.index)
         number, i, j = place[some].T
         made[NUMBERS[0]], made[NUMBERS[1]] = amount[i].astype(int), months[j].astype(int)
         for k, name in enumerate(LEVELS):
             new = np.array([swap[1][k] for swap in swaps], dtype=object)[number]
             if new[0] is not None:
                 made[name] = new
-        made = made.astype(dict.fromkeys(("Age", "Job"), int))
+        made = made.astype(dtypes)
         good = np.flatnonzero(model.predict_proba(made)[:, 1] <= 0.5)
         if good.size:
             return float(cost[some[good[0]]])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,9 +10,9 @@ import pytest
 
 import elsewise as ew
 from elsewise._explain import explain_request
+from elsewise.analysis import from_counterfactuals
 from elsewise.analysis._stability import _asked, _backgrounds, _rescaled, _reweighed
 from elsewise.errors import InvalidInput, SavedRunError
-from elsewise.request import Verdict
 from elsewise.transport import direction_blocks, sliced_squared_distance
 
 RNG = np.random.default_rng(0)
@@ -203,7 +202,7 @@ def test_a_whole_population_without_trim_is_asked_again_alike() -> None:
 def test_what_cannot_be_asked_again_is_refused(explanation: ew.Explanation, tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="seeds: expected at least 2"):
         explanation.stability(seeds=1)
-    foreign = replace(explanation, status=ew.Status(verdict=Verdict.DESCRIBED))
+    foreign = from_counterfactuals(MODEL, ROWS, ROWS, method="hand")
     with pytest.raises(InvalidInput, match="another method"):
         foreign.stability()
     loaded = ew.load(explanation.save(tmp_path / "run"))
