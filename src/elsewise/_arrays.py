@@ -20,30 +20,6 @@ NUMPY: Any = np if hasattr(np, "cumulative_sum") else array_api_compat.numpy
 Array = Any
 """An array of any library that follows the array API standard."""
 
-__all__ = [
-    "Array",
-    "asarray_like",
-    "cached_asarray_like",
-    "changed_cells",
-    "clamped",
-    "count_before",
-    "device_of",
-    "double_sums",
-    "index_range",
-    "inverse_permutation",
-    "multiply_add",
-    "namespace",
-    "on_device",
-    "put_rows",
-    "row_products",
-    "running_maximum",
-    "sort_with_order",
-    "take",
-    "take_ranked",
-    "take_rows",
-    "to_numpy",
-    "unsort",
-]
 
 # Largest number that is computed with: the product of two, squared, is a float64. Numbers whose
 # spread is below its reciprocal are refused for the same reason.

@@ -45,8 +45,6 @@ from elsewise.search import (
 from elsewise.settings import Settings
 from elsewise.targets import Mean, Question, Share, Target
 
-__all__ = ["explain", "explain_request"]
-
 # The fit aims at the limits divided by this: unseen rows are a little farther than seen ones.
 MARGIN = 1.2
 

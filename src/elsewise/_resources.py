@@ -24,16 +24,6 @@ import numpy as np
 
 from elsewise.errors import InvalidInput
 
-__all__ = [
-    "Resources",
-    "block_rows",
-    "current",
-    "model_threads",
-    "parallel",
-    "parse_memory",
-    "using",
-]
-
 T = TypeVar("T")
 R = TypeVar("R")
 

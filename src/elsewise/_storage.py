@@ -21,15 +21,6 @@ import numpy as np
 
 from elsewise.errors import InvalidInput, SavedRunError
 
-__all__ = [
-    "folder_in_place",
-    "read_arrays",
-    "read_json",
-    "write_arrays",
-    "write_bytes",
-    "write_text",
-]
-
 # Arrays larger than this many times their file, and than `SMALL`, are refused unread; a run that
 # would be is saved without compression.
 RATIO = 100

@@ -18,7 +18,6 @@ from elsewise.text import amount, one_line, percent
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Difference"]
 
 TOLD, LEAST = 3, 0.05
 """At most this many attributes are told in a sentence, from this share of the largest part on."""

@@ -26,8 +26,6 @@ from elsewise.analysis import sub_populations
 from elsewise.features import Kind, Schema
 from elsewise.request import check_seed
 
-__all__ = ["difference"]
-
 ORDERS, COUPLINGS = 8, 8
 """Antithetic pairs of orders along the matched pairs; random couplings that the intervals use."""
 POWER = 0.8

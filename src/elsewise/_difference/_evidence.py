@@ -9,8 +9,6 @@ import numpy as np
 from elsewise._difference._shapley import Functional
 from elsewise.analysis import Column
 
-__all__ = ["covariance", "critical_value", "permutation_test"]
-
 CELLS = 1 << 24
 """Cells of regroupings held at once."""
 BINS = 32

@@ -14,8 +14,6 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
-__all__ = ["EXACT_ROWS", "Plan", "match", "nearest", "random_plan"]
-
 EXACT_ROWS = 3000
 """Up to this many rows on the larger side the assignment is exact (about 4 s)."""
 BLOCK_ROWS = 1500

@@ -18,8 +18,6 @@ from elsewise.errors import InvalidInput
 from elsewise.features import Schema
 from elsewise.models import Outputs, bind
 
-__all__ = ["Samples", "checked_functional", "refused", "take_samples"]
-
 
 class Samples(NamedTuple):
     """Both samples as the computation sees them; pooled arrays have the rows before first."""

@@ -15,8 +15,6 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtri
 
-__all__ = ["EXACT_ATTRIBUTES", "Attribution", "Functional", "attribute", "coalitions"]
-
 EXACT_ATTRIBUTES = 6
 """Up to this many attributes every coalition is evaluated."""
 

@@ -19,8 +19,6 @@ from elsewise._storage import read_arrays, write_bytes
 from elsewise.errors import SavedRunError
 from elsewise.features import pack_index, unpack_index
 
-__all__ = ["load", "save"]
-
 FORMAT = 1
 PLAIN = ["output", "before", "after", "sizes", "clusters", "confidence", "draws", "seed"]
 PLAIN += ["exact", "same"]

@@ -15,7 +15,6 @@ from elsewise.errors import SavedRunError
 if TYPE_CHECKING:
     from elsewise.explanation import Explanation
 
-__all__ = ["changes", "flows", "ks", "psi"]
 
 BINS = 10
 # An empty bin counts as half a row in a PSI.

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from elsewise.explanation import Explanation
     from elsewise.features import Schema
 
-__all__ = ["MISSING", "Column", "column_named", "columns_between", "columns_of", "embedded"]
 
 MISSING = "missing"
 """What a missing cell of a category is called."""

@@ -12,8 +12,6 @@ from elsewise.analysis._columns import columns_of
 if TYPE_CHECKING:
     from elsewise.explanation import Explanation
 
-__all__ = ["correlation_pair"]
-
 
 def correlation_pair(explanation: Explanation) -> tuple[list[Hashable], np.ndarray, np.ndarray]:
     """Return the numbers that vary and their correlations (q, q), before and after.

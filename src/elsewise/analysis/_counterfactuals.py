@@ -22,8 +22,6 @@ from elsewise.targets import Target, constant
 if TYPE_CHECKING:
     from elsewise.features import Encoder, Schema
 
-__all__ = ["BaselineExplanation", "baseline_fields", "from_counterfactuals"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class BaselineExplanation(Explanation):

@@ -22,7 +22,6 @@ from elsewise.text import percent
 if TYPE_CHECKING:
     from elsewise.explanation import Explanation
 
-__all__ = ["MEANING", "Effects", "effects"]
 
 # Weights of resampled rows held at once.
 BATCH = 1 << 22

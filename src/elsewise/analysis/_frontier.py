@@ -34,7 +34,6 @@ from elsewise.settings import Settings
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Frontier", "frontier", "frontier_of"]
 
 T = TypeVar("T")
 

@@ -17,7 +17,6 @@ from elsewise.text import one_line, percent, signed, visible
 if TYPE_CHECKING:
     from elsewise.explanation import Explanation
 
-__all__ = ["Group", "Groups", "groups"]
 
 # At most this many changes are named per group.
 NAMED = 3

@@ -14,7 +14,6 @@ from elsewise.errors import InvalidInput
 if TYPE_CHECKING:
     from elsewise.explanation import Explanation
 
-__all__ = ["Asked", "ask"]
 
 MOST_GROUPS = 20
 

@@ -15,7 +15,6 @@ from elsewise.errors import InvalidInput
 if TYPE_CHECKING:
     from elsewise.explanation import Explanation
 
-__all__ = ["plausibility"]
 
 LEVELS = (0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
 

@@ -23,8 +23,6 @@ from elsewise.request import Bounds, Kind, Request, populate
 from elsewise.text import percent
 from elsewise.transport import direction_blocks
 
-__all__ = ["Stability", "stability_of"]
-
 # The input distance of the answer is measured again on this many draws of directions.
 DIRECTION_DRAWS = 20
 WEIGHT_FACTORS = (0.5, 2.0)

@@ -13,8 +13,6 @@ from elsewise.analysis._columns import MISSING, Column
 from elsewise.features import Kind
 from elsewise.text import one_line
 
-__all__ = ["EVERYONE", "MOST_LEVELS", "Leaf", "cut_between", "smallest_leaf", "sub_populations"]
-
 EVERYONE = "all rows"
 LEAST_ROWS = 5
 LEAST_SHARE = 0.05

@@ -5,8 +5,6 @@ from __future__ import annotations
 import traceback
 from dataclasses import dataclass
 
-__all__ = ["Failure", "failure"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:

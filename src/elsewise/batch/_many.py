@@ -22,8 +22,6 @@ from elsewise.features import Schema
 from elsewise.request import Request, check_seed, derived_seed
 from elsewise.targets import Share, Target
 
-__all__ = ["Explanations", "explain_groups", "explain_many", "explain_sweep"]
-
 # Name of the group of rows whose value of ``by`` is missing.
 MISSING = "(missing)"
 

@@ -14,8 +14,6 @@ from elsewise.errors import InvalidInput
 from elsewise.explanation import Explanation
 from elsewise.models import bind
 
-__all__ = ["drop_model", "dumps_array", "loads_array", "rebind_model"]
-
 
 def dumps_array(value: Any, argument: str) -> np.ndarray:
     """Return a value as bytes, an array uint8 (m,), or refuse it in the name of its argument.

@@ -16,8 +16,6 @@ from elsewise.batch._pickling import rebind_model
 from elsewise.explanation import Explanation
 from elsewise.request import Request
 
-__all__ = ["Explanations", "title"]
-
 
 def title(parts: tuple[Hashable, ...], name: Hashable) -> str:
     """Return a name as text.

@@ -19,8 +19,6 @@ from elsewise.errors import InvalidInput
 from elsewise.explanation import Explanation
 from elsewise.request import Request
 
-__all__ = ["run_requests"]
-
 # What requests have in common: packed once, however many requests share it.
 SHARED = ("model", "target", "schema", "background")
 

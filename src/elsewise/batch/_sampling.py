@@ -14,7 +14,6 @@ from elsewise.request import generator
 if TYPE_CHECKING:
     import dask.dataframe as dd
 
-__all__ = ["checked_dask", "extreme_rows", "partition_lengths", "random_order", "take_rows"]
 
 # Text with more than 50 values is never moved, so no more values need to be shown.
 LEVELS = 51

@@ -7,8 +7,6 @@ import math
 from elsewise.certificate import Certificate, Evidence
 from elsewise.explanation import Explanation
 
-__all__ = ["MOST", "PILOT", "limit_with", "rows_wanted", "what_more_rows_buy"]
-
 PILOT = 2_000
 """Rows of the pilot run that says how many are needed."""
 MOST = 40_000

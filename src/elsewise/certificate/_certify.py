@@ -27,8 +27,6 @@ from elsewise.request import Bounds, Kind, Population, Problem
 from elsewise.targets import Constant, Derived, DistributionTarget, Question, ResolvedShare, Sample
 from elsewise.transport import direction_blocks
 
-__all__ = ["certify", "certify_inputs", "certify_outputs", "output_support"]
-
 Support = tuple[np.ndarray, np.ndarray]
 
 

@@ -14,8 +14,6 @@ from elsewise.errors import from_mapping
 from elsewise.request import Kind
 from elsewise.targets import Question
 
-__all__ = ["Reached", "read_reached", "share_limit"]
-
 ROUNDING = 1e-9
 
 

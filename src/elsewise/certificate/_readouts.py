@@ -10,8 +10,6 @@ from elsewise.confidence import Interval, Method, mean_interval, share_interval
 from elsewise.request import Problem
 from elsewise.targets import Constant, Derived, DistributionTarget, ResolvedShare, Sample
 
-__all__ = ["Readout", "cutoffs", "read_out"]
-
 ROUNDING = 1e-9
 
 

@@ -17,8 +17,6 @@ from elsewise.certificate._wording import (
 from elsewise.errors import from_mapping
 from elsewise.request import Kind, Verdict
 
-__all__ = ["Certificate", "Evidence"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:

@@ -16,17 +16,6 @@ if TYPE_CHECKING:
     from elsewise.certificate._record import Certificate, Evidence
     from elsewise.confidence import Interval
 
-__all__ = [
-    "certificate_lines",
-    "interval_text",
-    "not_claimed",
-    "probability_text",
-    "reached_sentence",
-    "readout_name",
-    "side_advice",
-    "stayed_lines",
-]
-
 
 def side_advice(side: Evidence) -> str:
     """Return what would help where a bound is missed; nothing where it is met."""

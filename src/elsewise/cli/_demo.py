@@ -17,7 +17,6 @@ from elsewise.report import answer, change_table
 if TYPE_CHECKING:
     from elsewise.explanation import Explanation
 
-__all__ = ["demo", "more_accepted"]
 
 OUTPUT = "risk of a bad credit"
 FOLDER = "elsewise-demo"

@@ -18,7 +18,6 @@ from elsewise.report import summary
 if TYPE_CHECKING:
     from elsewise.explanation import Explanation
 
-__all__ = ["FORMATS", "check_formats", "export", "write_csv", "write_table"]
 
 FORMATS = ("csv", "json", "xlsx", "parquet")
 FORMULA = re.compile(r"[=@\t\r]|[+-](?![\d.,eE+-]*$)")

@@ -18,8 +18,6 @@ from elsewise.errors import InvalidInput, MissingExtra
 from elsewise.features import Schema
 from elsewise.request import Bounds
 
-__all__ = ["load_model", "make_schema", "parse_bounds", "parse_target", "read_table"]
-
 PICKLES = (".joblib", ".pkl", ".pickle")
 NUMBERED: dict[str, Callable[..., targets.Target]] = {
     "constant": targets.constant,

@@ -6,8 +6,6 @@ import platform
 import sys
 from importlib.metadata import PackageNotFoundError, version
 
-__all__ = ["OPTIONAL", "REQUIRED", "show_versions"]
-
 REQUIRED = (
     "numpy",
     "scipy",

@@ -19,8 +19,6 @@ from elsewise.confidence._crossing import crossing_probability
 from elsewise.confidence._limit import UpperLimit
 from elsewise.confidence._quantiles import Support, Use, assumption_of, limit_from_bands
 
-__all__ = ["band_limit"]
-
 # Tails are halved in so many steps: the one chosen is within 2.2 % of the largest that holds.
 STEPS = 32
 

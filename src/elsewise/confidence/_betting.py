@@ -20,16 +20,6 @@ from elsewise.confidence._comparison import Comparison, Pairing
 from elsewise.confidence._limit import UpperLimit, checked_level
 from elsewise.errors import InvalidInput
 
-__all__ = [
-    "Bets",
-    "coupling_limit",
-    "is_coupled",
-    "move_cap",
-    "place_bets",
-    "row_costs",
-    "support_cap",
-]
-
 # Share of the capital at risk in one bet; below 1, so that no single row ruins the gambler.
 LARGEST_STAKE = 0.95
 

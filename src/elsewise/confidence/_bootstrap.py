@@ -21,8 +21,6 @@ from elsewise.confidence._limit import ASYMPTOTIC, checked_level
 from elsewise.errors import InvalidInput
 from elsewise.transport import Ranked, segments
 
-__all__ = ["bootstrap_distances", "bootstrap_limit"]
-
 # Resampled projections handled at once.
 BATCH = 1 << 17
 # Fewest and most rows whose ranks are sorted; fewer or more are counted.

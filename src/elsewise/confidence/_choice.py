@@ -27,14 +27,6 @@ from elsewise.confidence._quantiles import Support
 from elsewise.confidence._rank_shift import rank_shift_limit, share_above
 from elsewise.errors import InvalidInput
 
-__all__ = [
-    "allowed_draws",
-    "certificate_limit",
-    "count_movers",
-    "default_limit",
-    "steering_method",
-]
-
 # With so many rows, and a distance so many standard errors above 0, the CLT covers by itself (a
 # test shows it), and the bootstrap is left out.
 CLEAR_ROWS, CLEAR_ERRORS = 2000, 20.0

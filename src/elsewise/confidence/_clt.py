@@ -18,8 +18,6 @@ from elsewise.confidence._comparison import Comparison, Pairing
 from elsewise.confidence._limit import ASYMPTOTIC, attained_level, level_on_grid
 from elsewise.transport import Ranked, squares_and_influence
 
-__all__ = ["clt_limit", "influence", "normal_limit"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CLTLimit:

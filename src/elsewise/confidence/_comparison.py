@@ -10,8 +10,6 @@ from elsewise._arrays import Array, asarray_like, namespace
 from elsewise.errors import InvalidInput
 from elsewise.transport import Ranked, Reference, rank_all, reference, sorted_squared_distances
 
-__all__ = ["Comparison", "Pairing"]
-
 
 class Pairing(StrEnum):
     """How the fixed side was drawn relative to the moving rows."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import gammaln, xlogy
 
-__all__ = ["crossing_probability"]
-
 # Counts whose probability is under exp(-TAIL) are taken for crossings.
 TAIL = 60.0
 

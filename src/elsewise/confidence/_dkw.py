@@ -17,8 +17,6 @@ from elsewise.confidence._comparison import Comparison
 from elsewise.confidence._limit import UpperLimit
 from elsewise.confidence._quantiles import Support, Use, assumption_of, limit_from_bands
 
-__all__ = ["dkw_limit"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _DKWBands:

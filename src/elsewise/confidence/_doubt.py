@@ -8,8 +8,6 @@ from elsewise._arrays import namespace
 from elsewise.confidence._comparison import Comparison
 from elsewise.confidence._limit import UpperLimit
 
-__all__ = ["FEW_ROWS", "WarnedLimit", "doubt_of", "fewest_rows", "is_small", "notice_of"]
-
 FEW_ROWS = 100
 """With fewer rows than this and nothing trimmed, the limit is a finite-sample one."""
 # From so many rows, of either sample, on the default limit was found to hold.

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from elsewise.confidence._comparison import Comparison
 from elsewise.confidence._limit import UpperLimit, checked_level
 
-__all__ = ["KnownLimit", "exact_limit", "known_limit"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownLimit:

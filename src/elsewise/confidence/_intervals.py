@@ -12,8 +12,6 @@ from elsewise.confidence._betting import Bets, place_bets
 from elsewise.confidence._limit import checked_level
 from elsewise.errors import InvalidInput
 
-__all__ = ["Interval", "mean_interval", "share_interval"]
-
 INDEPENDENT = "Rows are independent draws; holds for every number of rows."
 # Past this skewness, divided by the root of the number of rows, a mean carries a notice.
 SKEWED = 0.25

@@ -10,17 +10,6 @@ from typing import Protocol
 
 from elsewise.errors import InvalidInput
 
-__all__ = [
-    "Method",
-    "UpperLimit",
-    "attained_level",
-    "best_of_two",
-    "checked_level",
-    "largest",
-    "level_below",
-    "level_on_grid",
-]
-
 # Continuous limits are read at multiples of 1 / GRID, far apart for rounding errors, so that the
 # limit is exactly monotone and its inverse by bisection exact.
 GRID = 2**40

@@ -20,8 +20,6 @@ from elsewise.confidence._comparison import Comparison
 from elsewise.confidence._limit import level_below, level_on_grid
 from elsewise.errors import InvalidInput
 
-__all__ = ["Bands", "Cells", "Support", "Use", "assumption_of", "ends_of", "limit_from_bands"]
-
 # The quantile range is cut into at least this many cells, and at least four a row.
 CELLS = 4096
 

@@ -24,8 +24,6 @@ from elsewise.confidence._limit import UpperLimit, attained_level, level_on_grid
 from elsewise.confidence._quantiles import Support, ends_of
 from elsewise.transport import segments
 
-__all__ = ["rank_shift_limit", "share_above"]
-
 # Share of the error that is spent on the rows that hardly moved.
 REST = 0.125
 # Of longer shifts, at most so many ways to share them between up and down are looked at.

@@ -19,8 +19,6 @@ from elsewise.confidence._comparison import Comparison
 from elsewise.confidence._limit import Method, UpperLimit
 from elsewise.errors import InvalidInput
 
-__all__ = ["debiased_distance", "rows_needed", "suggested_rows"]
-
 # Share of those who follow the advice whose limit is to come under the bound.
 SUCCESS = 0.8
 # At least this share of the room that the rows show is counted on.

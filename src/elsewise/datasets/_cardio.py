@@ -7,8 +7,6 @@ import pandas as pd
 from elsewise.datasets._dataset import Dataset
 from elsewise.datasets._files import Pinned, fetch
 
-__all__ = ["cardio"]
-
 FILE = Pinned(
     place="cardio/cardio_train.csv",
     address=(

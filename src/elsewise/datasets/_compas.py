@@ -8,8 +8,6 @@ import pandas as pd
 from elsewise.datasets._dataset import Dataset
 from elsewise.datasets._files import Pinned, fetch
 
-__all__ = ["compas"]
-
 FILE = Pinned(
     place="compas/compas-scores-two-years.csv",
     address=(

@@ -8,8 +8,6 @@ import pandas as pd
 
 from elsewise.features import Schema
 
-__all__ = ["Dataset"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Dataset:

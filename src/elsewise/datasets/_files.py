@@ -11,8 +11,6 @@ from tqdm.auto import tqdm
 
 from elsewise.errors import DataError
 
-__all__ = ["Pinned", "fetch"]
-
 FOLDER = "ELSEWISE_DATA"
 """Environment variable that names a local folder with the files."""
 SECONDS = 30

@@ -9,8 +9,6 @@ import pandas as pd
 
 from elsewise.datasets._dataset import Dataset
 
-__all__ = ["german_credit"]
-
 SOURCE = (
     "Statlog (German Credit Data), H. Hofmann (1994), UCI Machine Learning Repository, "
     "doi 10.24432/C5NC77, CC BY 4.0; changes: reduced to nine attributes and the outcome, codes "

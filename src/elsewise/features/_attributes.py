@@ -11,7 +11,6 @@ from elsewise.features._feature import Feature, Kind
 if TYPE_CHECKING:
     from elsewise.features.schema import Schema
 
-__all__ = ["Attribute", "attributes"]
 
 GROUP = "one-hot group"
 

@@ -8,8 +8,6 @@ import numpy as np
 
 from elsewise.features._feature import Feature, Kind
 
-__all__ = ["largest_squared_move"]
-
 
 def largest_squared_move(features: Sequence[Feature], codes: np.ndarray) -> float:
     """Return the largest squared length, in the embedding, of a legal move of any row.

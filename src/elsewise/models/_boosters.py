@@ -12,8 +12,6 @@ import numpy as np
 
 from elsewise.models._faces import ScoringAdapter, read_columns, reader, two_classes
 
-__all__ = ["adapt_booster"]
-
 # Objectives whose prediction is the probability of the second of two classes.
 BINARY = frozenset({"binary:logistic", "binary", "Logloss", "CrossEntropy"})
 # Objectives whose prediction is one probability per class.

@@ -26,7 +26,6 @@ from elsewise.models._tables import Tables, build_tables, called
 if TYPE_CHECKING:
     from elsewise.models._frames import FrameOutputs
 
-__all__ = ["CompiledOutputs", "Pipe", "compile_pipeline"]
 
 # At most this many rows are compared with the pipeline's own answer.
 CHECKED_ROWS = 1 << 14

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
 from elsewise.models._outputs import movable_columns
 
-__all__ = ["Differences", "looks_smooth"]
-
 Evaluate = Callable[[np.ndarray], np.ndarray]
 
 # Step in standard deviations: float64 models lose 1e-7, float32 models keep four digits.

@@ -30,7 +30,6 @@ from elsewise.models._statsmodels import results_face
 if TYPE_CHECKING:
     from elsewise.features import Encoder
 
-__all__ = ["EstimatorModel", "bind_estimator", "estimator", "is_estimator"]
 
 METHODS = ("predict_proba", "decision_function", "predict")
 # Estimators of scikit-learn whose outputs vary smoothly with their inputs.

@@ -12,8 +12,6 @@ import pandas as pd
 
 from elsewise.errors import InvalidInput
 
-__all__ = ["ScoringAdapter", "one_column_per_class", "read_columns", "reader", "two_classes"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoringAdapter:

@@ -25,7 +25,6 @@ from elsewise.models._preprocessing import Unreadable
 if TYPE_CHECKING:
     from elsewise.features import Encoder
 
-__all__ = ["FrameModel", "FrameOutputs", "distinct_rows"]
 
 SLOW = "the pipeline is asked as it is, frame by frame, which takes longer"
 

@@ -17,7 +17,6 @@ from elsewise.models._outputs import model_raised, movable_columns, select_by_po
 if TYPE_CHECKING:
     from elsewise.features import Encoder
 
-__all__ = ["FunctionModel", "bind_function", "function"]
 
 Score = Callable[[pd.DataFrame], Any]
 

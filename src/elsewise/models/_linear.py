@@ -9,8 +9,6 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import expit, softmax
 
-__all__ = ["LINKS", "LinearForm", "LinearOutputs", "final_step", "linear_form", "steps"]
-
 # Regressors whose predict is ``X @ coef_.T + intercept_``.
 REGRESSORS = frozenset(
     {

@@ -13,19 +13,6 @@ from elsewise.errors import InvalidInput, ModelError
 if TYPE_CHECKING:
     from elsewise.features import Encoder
 
-__all__ = [
-    "Outputs",
-    "changed_rows",
-    "check_shape",
-    "model_raised",
-    "movable_columns",
-    "probe_rows",
-    "reject_output",
-    "same_outputs",
-    "scores",
-    "select_by_position",
-    "unusable",
-]
 
 # Rows a model is tried out on when it is bound.
 PROBES = 32

@@ -12,8 +12,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["Call", "Column", "Op", "Reader", "Unreadable"]
-
 
 class Unreadable(Exception):
     """Preprocessing that cannot be read; its text says why."""

@@ -9,8 +9,6 @@ import pandas as pd
 
 from elsewise.models._faces import ScoringAdapter, read_columns, reader
 
-__all__ = ["results_face"]
-
 # Models whose predictions are probabilities; so are those of a GLM with a binomial family.
 PROBABILITIES = frozenset({"Logit", "Probit", "MNLogit", "OrderedModel"})
 

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from elsewise.features import Encoder
     from elsewise.models._preprocessing import Call
 
-__all__ = ["Tables", "build_tables", "called"]
 
 # Largest tables kept.
 TABLE_BYTES = 1 << 28

@@ -27,7 +27,6 @@ from elsewise.models._outputs import (
 if TYPE_CHECKING:
     from elsewise.features import Encoder, Feature
 
-__all__ = ["TorchModel", "TorchOutputs", "bind_torch", "is_torch_module", "torch_model"]
 
 # Whole numbers up to here are exact in float32.
 EXACT_SINGLE = 2.0**24

@@ -11,8 +11,6 @@ from elsewise.moves._costs import Aim, input_costs, output_costs, row_costs
 from elsewise.moves._offers import Offers, changed_count, obeying
 from elsewise.moves._step import MoveContext
 
-__all__ = ["Choice", "Place", "choose"]
-
 # The best offers to a row are tried together as well, at most this many.
 MERGED = 3
 # Rounding errors that an inexact cost may have, in units of the machine's precision.

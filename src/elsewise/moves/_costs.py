@@ -16,16 +16,6 @@ from typing import NamedTuple
 
 from elsewise._arrays import Array, namespace, row_products
 
-__all__ = [
-    "Aim",
-    "View",
-    "cross_squares",
-    "half_gradient",
-    "input_costs",
-    "output_costs",
-    "row_costs",
-]
-
 
 class Aim(NamedTuple):
     """What every row is asked to do in one iteration."""

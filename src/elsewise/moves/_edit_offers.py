@@ -16,8 +16,6 @@ from elsewise.moves._steps import on_grid
 if TYPE_CHECKING:
     from elsewise.features import Embedding
 
-__all__ = ["edited_rows"]
-
 
 def edited_rows(now: MoveContext, aim: Aim, edits: Edits) -> Offers:
     """Offer every row each of the edits."""

@@ -21,17 +21,6 @@ from elsewise.features import Attribute, attributes
 if TYPE_CHECKING:
     from elsewise.features import Schema
 
-__all__ = [
-    "EditScores",
-    "Edits",
-    "Source",
-    "Unit",
-    "draw_edits",
-    "draw_step_edits",
-    "revert_edits",
-    "units",
-    "update_scores",
-]
 
 # Background rows offered as donors in one iteration.
 DONORS = 64

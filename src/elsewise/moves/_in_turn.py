@@ -23,7 +23,6 @@ from elsewise.transport import row_tiles
 if TYPE_CHECKING:
     from elsewise.request import Problem
 
-__all__ = ["steps_in_turn", "worth_taking_in_turn"]
 
 # From so many rows on, asking the model several times costs less than making all offers.
 MANY_ROWS, MANY_DEVICE_ROWS = 1 << 11, 1 << 17

@@ -13,7 +13,6 @@ from elsewise.moves._edits import Unit, units
 if TYPE_CHECKING:
     from elsewise.features import Schema
 
-__all__ = ["Menu", "build_menu", "move_prices"]
 
 SINGLES = 480
 """About this many single changes are tried for every row."""

@@ -15,14 +15,6 @@ if TYPE_CHECKING:
     from elsewise.moves._step import MoveContext
     from elsewise.request import Population, Problem
 
-__all__ = [
-    "Offers",
-    "changed_count",
-    "legal_rows",
-    "obeying",
-    "side_by_side",
-    "stepped_rows",
-]
 
 # A number within this share of a standard deviation of its factual value is that value.
 NEAR = 1e-8

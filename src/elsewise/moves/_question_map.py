@@ -34,8 +34,6 @@ from elsewise.moves._ways import (
 from elsewise.request import Population, Problem, broken_rows
 from elsewise.targets import Question
 
-__all__ = ["SPARSE", "QuestionMap", "Ways", "find_ways", "merged_ways", "prepare", "take_ways"]
-
 RATE_POWERS = np.arange(-4.0, 8.5, 0.5)
 """Powers of two, in units of the outputs' standard deviation, of the rates of exchange tried."""
 LARGEST = 1 << 23

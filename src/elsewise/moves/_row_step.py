@@ -18,8 +18,6 @@ from elsewise.moves._steps import SMOOTH_OFFERS, descent_step, on_grid, row_nois
 from elsewise.request import Population, Problem
 from elsewise.transport import row_tiles, transported
 
-__all__ = ["move", "start"]
-
 
 def start(problem: Problem, motion: Motion, population: Population) -> Rows:
     """Line 1 of Algorithm 1: x^0 = x' + noise (legal at once; no noise by default)."""

@@ -19,8 +19,6 @@ from elsewise.transport import MonotoneMaps
 if TYPE_CHECKING:
     from elsewise.request import Population, Problem
 
-__all__ = ["Motion", "MoveContext", "Moved", "Rows", "Step"]
-
 
 class Rows(NamedTuple):
     """Rows on the way: where they are and what the model says there."""

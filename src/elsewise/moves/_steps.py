@@ -16,15 +16,6 @@ import numpy as np
 from elsewise._arrays import Array, device_of, multiply_add, namespace, row_products, to_numpy
 from elsewise.moves._costs import Aim, View, half_gradient
 
-__all__ = [
-    "SMOOTH_OFFERS",
-    "descent_step",
-    "gauss_newton_steps",
-    "link_steps",
-    "on_grid",
-    "row_noise",
-]
-
 STEP_LENGTHS = (1.0, 0.25)
 
 LINK_FRACTIONS = (0.5, 1.0)

@@ -20,18 +20,6 @@ if TYPE_CHECKING:
     from elsewise.moves._menu import Menu
     from elsewise.request import Population, Problem
 
-__all__ = [
-    "Goal",
-    "Ground",
-    "Pool",
-    "changed",
-    "explore",
-    "improve",
-    "offer_slopes",
-    "put_back",
-    "refine",
-    "settle",
-]
 
 LEVELS = 40
 """Parts that the gain a row needs is counted in where combinations are made."""

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     from elsewise.explanation import Explanation
 
-__all__ = ["changes", "flows", "moves"]
 
 UP, DOWN, SWAP = COUNTERFACTUAL, TARGET, INPUTS
 MOST_BARS = 15

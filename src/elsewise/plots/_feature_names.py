@@ -6,8 +6,6 @@ import numpy as np
 
 from elsewise.analysis import Column
 
-__all__ = ["category_shares", "grouped_levels"]
-
 # Levels of a category drawn by name; the others are drawn together.
 MOST_LEVELS = 10
 MISSING, OTHERS = "(missing)", "(others)"

@@ -13,7 +13,6 @@ from elsewise.plots._quantile_plots import feature, outputs, projected
 if TYPE_CHECKING:
     from elsewise.explanation import Explanation
 
-__all__ = ["panel"]
 
 COLUMNS = 3
 

@@ -12,8 +12,6 @@ from elsewise.plots._style import COUNTERFACTUAL, INPUTS, canvas, columns_of, dr
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["policy"]
-
 
 def policy(records: pd.DataFrame, ax: Axes | None = None) -> Axes:
     """Draw the share of rows in need that arrive, and what a row pays, for growing policies.

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from elsewise.analysis import Column
     from elsewise.explanation import Explanation
 
-__all__ = ["feature", "features", "outputs", "projected"]
 
 # Share of the height of a picture below which a band can hardly be seen beside its line.
 THIN = 0.025

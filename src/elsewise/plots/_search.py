@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from elsewise.explanation import Explanation
 
-__all__ = ["convergence"]
-
 
 def convergence(explanation: Explanation, ax: Axes | None = None) -> Axes:
     """Draw both upper limits over the iterations, their bounds, and eta underneath.

@@ -12,8 +12,6 @@ from xml.etree import ElementTree
 
 from elsewise.plots._style import COUNTERFACTUAL, FACTUAL, GRID, INK, INPUTS, OUTPUTS, TARGET
 
-__all__ = ["to_svg"]
-
 # Colours of the visual language and the CSS variables that may replace them.
 THEME = {
     FACTUAL: "factual",

@@ -24,8 +24,6 @@ from elsewise.request import Bounds
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["comparison", "frontier"]
-
 
 class Curve(Protocol):
     """A frontier: its points, and the bounds to compare them with."""

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from elsewise._difference import Difference
 
-__all__ = ["waterfall"]
-
 
 def waterfall(difference: Difference, ax: Axes | None = None, most: int = 10) -> Axes:
     """Draw the parts of a difference between the value before and the value after.

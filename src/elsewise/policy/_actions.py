@@ -16,8 +16,6 @@ from elsewise.features import Kind, Schema
 from elsewise.moves import Unit, units
 from elsewise.text import one_line, signed
 
-__all__ = ["Actions", "Movable", "joined", "movables", "pairs", "single_edits"]
-
 MANTISSAS = (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0)
 """First digits of the amounts that an action adds."""
 COARSE = (1.0, 2.0, 2.5, 5.0)

@@ -27,7 +27,6 @@ from elsewise.targets import Share, Target, question_of
 if TYPE_CHECKING:
     from elsewise.explanation import Explanation
 
-__all__ = ["Study", "build_policy", "certificate", "curve"]
 
 FIT_ROWS = 1000
 """Most rows in need that actions are chosen on."""

@@ -12,8 +12,6 @@ from elsewise.policy._actions import MANTISSAS, Actions, Movable, joined, pairs,
 from elsewise.policy._cost_table import Question, Standing
 from elsewise.policy._select import Caps, choose_actions, far_price
 
-__all__ = ["Table", "propose", "refine"]
-
 JOINED = 1500
 """Most joined edits tried per number of cells."""
 SCREENED = 96

@@ -17,8 +17,6 @@ from elsewise.policy._actions import Actions
 from elsewise.request import Problem, broken_rows
 from elsewise.targets import Wanted
 
-__all__ = ["Question", "Standing", "prices_of", "shortfall"]
-
 
 def shortfall(wanted: Wanted, outputs: np.ndarray, probability: bool) -> np.ndarray:
     """Return how far each row (n,) of outputs (n, K) is outside the wanted set; 0 inside."""

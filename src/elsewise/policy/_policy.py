@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from elsewise.certificate import Certificate
     from elsewise.policy._build import Study
 
-__all__ = ["Count", "Line", "Policy", "lower_limit"]
 
 FILE = "policy.json"
 GOOD = ("certified", "reached, not certified", "described", "nothing to do")

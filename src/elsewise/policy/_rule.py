@@ -17,8 +17,6 @@ from elsewise.features import Kind, Schema
 from elsewise.policy._select import far_price
 from elsewise.text import one_line
 
-__all__ = ["Condition", "grow_rule", "holds", "rule_words"]
-
 CUTS = 16
 """Thresholds tried per number."""
 

@@ -16,8 +16,6 @@ from math import ceil, inf, sqrt
 
 import numpy as np
 
-__all__ = ["Caps", "choose_actions", "far_price", "serve"]
-
 FAR = 4.0
 """A row that does not arrive counts as this many times the dearest row that can."""
 SWEEP = 12

@@ -12,8 +12,6 @@ from elsewise.report._templates import environment, read
 if TYPE_CHECKING:
     from elsewise._difference import Difference
 
-__all__ = ["render_difference"]
-
 
 def render_difference(
     difference: Difference, *, title: str = "What changed between two samples"

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from elsewise.explanation import Explanation
     from elsewise.policy import Policy
 
-__all__ = ["extra_sections", "policy_sections"]
-
 
 def extra_sections(
     frontier: Frontier | None, stability: Stability | None, effects: Effects | None

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from elsewise.certificate import Certificate
     from elsewise.explanation import Explanation
 
-__all__ = ["certificate_html", "explanation_html"]
 
 MOST_CHANGES = 8
 

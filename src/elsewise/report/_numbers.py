@@ -21,13 +21,6 @@ from elsewise.text import percent
 if TYPE_CHECKING:
     from elsewise.explanation import Explanation
 
-__all__ = [
-    "correlation_changes",
-    "drift",
-    "fingerprints",
-    "output_table",
-    "summary",
-]
 
 FORMAT = 1
 

@@ -27,7 +27,6 @@ from elsewise.text import amount, one_line, percent, signed
 if TYPE_CHECKING:
     from elsewise.explanation import Explanation
 
-__all__ = ["sections"]
 
 MOST_PANELS = 12
 MOST_FLOWS = 4

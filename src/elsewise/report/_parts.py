@@ -12,8 +12,6 @@ import pandas as pd
 from elsewise import plots
 from elsewise.text import amount
 
-__all__ = ["Figure", "Section", "Table", "cell_text", "figure", "frame_table"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:

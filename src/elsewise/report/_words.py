@@ -13,10 +13,7 @@ from elsewise.analysis import changes as changes_of
 from elsewise.analysis import column_named
 from elsewise.analysis._columns import embedded
 from elsewise.certificate import (
-    interval_text,
-    probability_text,
     reached_sentence,
-    readout_name,
     stayed_lines,
 )
 from elsewise.request import Kind
@@ -28,24 +25,6 @@ if TYPE_CHECKING:
     from elsewise.certificate import Certificate, Evidence
     from elsewise.explanation import Explanation
 
-__all__ = [
-    "Answer",
-    "answer",
-    "assumptions",
-    "change_table",
-    "change_words",
-    "headline",
-    "interval_text",
-    "interval_words",
-    "level",
-    "meaning",
-    "moved_rows",
-    "number",
-    "probability_text",
-    "reached_words",
-    "readout_name",
-    "side_words",
-]
 
 # Changes of level named for a category.
 NAMED_LEVELS = 2

@@ -21,8 +21,6 @@ from elsewise.request._request import Request
 from elsewise.settings import Settings
 from elsewise.targets import Question, Sample, question_of
 
-__all__ = ["Asked", "ask", "check_seed"]
-
 CERTIFY = ("auto", "held-out", "in-sample")
 # With this many rows "auto" holds out half of them.
 HELD_OUT_FROM = 200

@@ -15,8 +15,6 @@ from elsewise.errors import InvalidInput, check_fields
 if TYPE_CHECKING:
     pass
 
-__all__ = ["Bounds"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:

@@ -11,8 +11,6 @@ from elsewise._arrays import take_rows
 from elsewise.request._problem import Problem
 from elsewise.targets import Sample, Target
 
-__all__ = ["CERTIFIED_ROWS", "Halves", "halve"]
-
 CERTIFIED_ROWS = 100_000
 """Rows that a certificate needs at most: ten times as many would bring its limit down by less than
 a hundredth of what it adds to the distance of 1000 rows."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-__all__ = ["Kind", "Verdict"]
-
 
 class Kind(StrEnum):
     """What the rows behind a certificate allow it to speak of."""

@@ -16,8 +16,6 @@ from elsewise.request._problem import Problem, generator
 from elsewise.request._request import Request
 from elsewise.targets import Mean, Share, Target, check_levels, resolve
 
-__all__ = ["pose"]
-
 # At most this many background rows give values and donors.
 DONOR_ROWS = 1024
 # Standard deviation of the probabilities that a model gives, about.

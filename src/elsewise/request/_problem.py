@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from elsewise.models import Outputs
 from elsewise.request._bounds import Bounds
 
-__all__ = ["Population", "Problem", "broken_rows", "derived_seed", "generator", "populate"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:

@@ -13,8 +13,6 @@ from elsewise.request._bounds import Bounds
 from elsewise.settings import Settings
 from elsewise.targets import Mean, Share, Target
 
-__all__ = ["Request"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Request:

@@ -17,8 +17,6 @@ from elsewise.request import Problem, populate
 from elsewise.settings import Settings
 from elsewise.targets import Question
 
-__all__ = ["Fitted", "fit_question"]
-
 POWER = 0.8
 """About this share of held-out questions is to be certified."""
 BETTING = 1.3

@@ -37,8 +37,6 @@ from elsewise.request import Population, Problem, generator, populate
 from elsewise.settings import Balance, Settings
 from elsewise.transport import direction_blocks, directions_like
 
-__all__ = ["Iteration", "State", "init", "run", "step"]
-
 
 class Iteration(NamedTuple):
     """One row of the history; distances on the root scale."""

@@ -7,8 +7,6 @@ from typing import NamedTuple
 
 from elsewise.search._loop import State
 
-__all__ = ["Outcome", "Solution"]
-
 
 class Outcome(StrEnum):
     """How a search for small distances ended; the certificate has the last word."""

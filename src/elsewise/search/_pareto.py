@@ -8,8 +8,6 @@ import numpy as np
 
 from elsewise.text import percent
 
-__all__ = ["knee", "knee_reason", "monotone_front", "pareto_front"]
-
 # Heights above the chord's corner that differ by less than this are counted as equal.
 NEARLY = 0.01
 

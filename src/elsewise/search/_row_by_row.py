@@ -16,9 +16,6 @@ from elsewise.search._fit_question import Fitted, fit_question, nothing_to_do
 from elsewise.settings import Settings
 from elsewise.targets import Question
 
-__all__ = ["RowAnswer", "answer_row_by_row"]
-
-
 PROBED = 64
 """Rows that the model is asked about to learn which columns it reads."""
 

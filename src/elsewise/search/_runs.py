@@ -12,8 +12,6 @@ from elsewise.request import Problem
 from elsewise.search._loop import State, run
 from elsewise.settings import Fixed, Settings
 
-__all__ = ["LOGIT_SPAN", "ShouldStop", "at_logit", "clock", "finish", "logit_of", "run_at_eta"]
-
 T = TypeVar("T")
 ShouldStop = Callable[[], bool]
 """Whether the search has to end with what it has."""

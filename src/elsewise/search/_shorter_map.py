@@ -12,8 +12,6 @@ from elsewise.search._sides import bounded_sides
 from elsewise.search._sweep import warm_start
 from elsewise.settings import Settings
 
-__all__ = ["find_shorter_map"]
-
 # Iterations of the first push, and at each eta after it.
 KICK, REST = 3, 3
 # What is added to the solution's logit, bit by bit.

@@ -14,8 +14,6 @@ from elsewise.search._loop import State
 from elsewise.settings import Settings
 from elsewise.transport import direction_blocks
 
-__all__ = ["Side", "bounded_sides", "selection_distance"]
-
 # Bootstrap draws of the limits that steer the search.
 SEARCH_DRAWS = 199
 

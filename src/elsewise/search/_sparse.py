@@ -11,8 +11,6 @@ from elsewise.search._runs import ShouldStop, logit_of, run_at_eta
 from elsewise.search._sides import Side
 from elsewise.settings import Settings
 
-__all__ = ["sparser"]
-
 # Prices of a changed cell that are gone through, doubling.
 FIRST_PRICE, LAST_PRICE = 0.01, 100.0
 # Iterations at each price.

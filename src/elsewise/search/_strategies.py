@@ -16,8 +16,6 @@ from elsewise.search._sweep import trace
 from elsewise.search._track_bound import Found, schedules, track_bound
 from elsewise.settings import Settings
 
-__all__ = ["iterate", "solve"]
-
 
 def iterate(
     problem: Problem,

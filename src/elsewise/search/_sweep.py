@@ -9,8 +9,6 @@ from elsewise.search._loop import State
 from elsewise.search._runs import ShouldStop, run_at_eta
 from elsewise.settings import Settings
 
-__all__ = ["SWEEP_LOGITS", "trace", "warm_start"]
-
 SWEEP_LOGITS = tuple(float(logit) for logit in range(-5, 6))
 """Logits of eta along the frontier."""
 # Iterations at each eta of a sweep, which starts where the one before came to rest.

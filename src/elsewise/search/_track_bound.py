@@ -17,8 +17,6 @@ from elsewise.search._runs import LOGIT_SPAN, ShouldStop, at_logit
 from elsewise.search._sides import Side
 from elsewise.settings import Settings
 
-__all__ = ["Found", "Schedule", "schedules", "track_bound"]
-
 # A pass has at most this many iterations, and at most this many times the settings' own.
 LONGEST, SHARE = 100, 4
 # Iterations of a pass with many rows, at most: each of its steps is one that all rows take.

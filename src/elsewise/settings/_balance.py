@@ -14,8 +14,6 @@ from dataclasses import dataclass, replace
 
 from elsewise.errors import InvalidInput
 
-__all__ = ["IntervalNarrowing", "SetShrinking", "balance_gaps"]
-
 
 def balance_gaps(gap_inputs: float, gap_outputs: float) -> float:
     """Return the weight in [0, 1] that the outputs deserve, given the room left on both sides.

@@ -10,8 +10,6 @@ from elsewise._resources import Resources, parse_memory
 from elsewise.errors import InvalidInput, check_fields
 from elsewise.settings._balance import IntervalNarrowing
 
-__all__ = ["Balance", "Fixed", "Settings"]
-
 # Rows that a fit needs at most: its limit is then within about a hundredth of its distance.
 FIT_ROWS = 20_000
 # Standard deviation of the start noise in the paper's experiments.

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from elsewise.targets import Target
     from elsewise.targets._shares import ResolvedShare
 
-__all__ = ["Question", "check_levels", "question_of"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:

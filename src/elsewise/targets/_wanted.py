@@ -6,8 +6,6 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-__all__ = ["Wanted"]
-
 EDGE = 1e-12
 """Probabilities are kept this far from 0 and 1 before their logit is taken."""
 

@@ -8,8 +8,6 @@ import scipy.sparse
 from elsewise._arrays import Array, to_numpy
 from elsewise.transport._sorted import segments
 
-__all__ = ["coupling"]
-
 
 def coupling(x: Array, y: Array) -> scipy.sparse.csr_array:
     """Optimal plan between projections, averaged over directions, as a sparse matrix of mass 1.

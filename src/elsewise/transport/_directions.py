@@ -11,20 +11,6 @@ from scipy import sparse
 
 from elsewise._arrays import Array, asarray_like, namespace, on_device
 
-__all__ = [
-    "DEVICE_PART",
-    "PART",
-    "direction_blocks",
-    "direction_parts",
-    "directions_like",
-    "lift",
-    "pack_directions",
-    "project",
-    "project_all",
-    "row_tiles",
-    "unpack_directions",
-]
-
 PART, FEWEST = 1 << 18, 8
 """Projections handled at once, so that they stay in the cache, and directions at least."""
 DEVICE_PART = 1 << 28

@@ -26,8 +26,6 @@ from elsewise._resources import parallel
 from elsewise.transport._directions import DEVICE_PART, lift, project, row_tiles
 from elsewise.transport._places import at_places, locator
 
-__all__ = ["MonotoneMaps", "fit_monotone_maps", "join_maps", "transported"]
-
 # Projections moved at once, so that they stay in the cache.
 TILE = 1 << 17
 # Neighbouring values closer than this, relative to the largest, are ties.

@@ -11,8 +11,6 @@ import numpy as np
 
 from elsewise._arrays import Array, count_before, take_ranked
 
-__all__ = ["at_places", "locator"]
-
 # Buckets per knot, so that few of them hold more than one; more where knots lie close together.
 BUCKETS = 4, 64
 # With more knots than this in one bucket, a binary search is quicker.

@@ -13,8 +13,6 @@ import numpy as np
 
 from elsewise._arrays import Array, sort_with_order, take_ranked, unsort
 
-__all__ = ["Ranked", "rank", "rank_all"]
-
 # From so many rows on packing pays.
 PACKED_ROWS = 1 << 15
 # What packing left in the wrong order is put right in so many passes, if it is no larger share.

@@ -36,19 +36,6 @@ from elsewise.transport._directions import (
 )
 from elsewise.transport._ranking import Ranked, rank
 
-__all__ = [
-    "Reference",
-    "Segments",
-    "cell_weights",
-    "potentials",
-    "reference",
-    "segments",
-    "sliced_squared_distance",
-    "sliced_squared_distance_and_gradient",
-    "sorted_squared_distances",
-    "squares_and_influence",
-]
-
 # Rows of a gradient added to at once, so that they stay in the cache.
 GRADIENT_ROWS = 1 << 15
 
