@@ -13,14 +13,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
 from functools import cache, partial
-from types import NoneType, UnionType
-from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from types import MappingProxyType, NoneType, UnionType
+from typing import Any, NamedTuple, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 __all__ = [
+    "Check",
     "DataError",
     "ElsewiseError",
     "InvalidInput",
@@ -107,14 +108,35 @@ class MissingExtra(ElsewiseError, ImportError):
         return type(self), (self.package, self.extra)
 
 
-def check_fields(record: object, argument: str) -> None:
-    """Refuse fields of a frozen dataclass that are not of their annotated types.
+class Check(NamedTuple):
+    """What the value of a field has to be beyond its type; None, where allowed, always passes."""
+
+    holds: Callable[[Any], bool]
+    expected: str
+    fix: str | Callable[[Any], str] = "leave it out, or correct it"
+    """What to do about a refused value."""
+
+
+def check_fields(
+    record: object, argument: str, checks: Mapping[str, Check] = MappingProxyType({})
+) -> None:
+    """Refuse fields of a frozen dataclass whose types or values are not as they should be.
 
     NumPy scalars become Python numbers and lists become tuples, so that every record can be saved.
-    Called from ``__post_init__``.
+    Called from ``__post_init__``, with the checks of values by the name of their field.
     """
     for name, kind in _hints(cast(Any, type(record))).items():
-        value = _checked(f"{argument}.{name}", getattr(record, name), kind)
+        given, place, check = getattr(record, name), f"{argument}.{name}", checks.get(name)
+        try:
+            value = _checked(place, given, kind)
+            fine = check is None or value is None or check.holds(value)
+        except InvalidInput:
+            if check is None:
+                raise
+            fine = False
+        if check is not None and not fine:
+            fix = check.fix if isinstance(check.fix, str) else check.fix(given)
+            raise InvalidInput(place, expected=check.expected, received=repr(given), fix=fix)
         object.__setattr__(record, name, value)
 
 

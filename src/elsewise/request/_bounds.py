@@ -2,18 +2,58 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-import numpy as np
+from math import inf, isfinite
+from typing import Any
 
 from elsewise._arrays import LARGEST
 from elsewise.confidence import Method
-from elsewise.errors import InvalidInput, check_fields
+from elsewise.errors import Check, check_fields
 
-if TYPE_CHECKING:
-    pass
+
+def _share_fix(value: Any) -> str:
+    """Return what a refused share should have been: 95 stands for 0.95."""
+    percent = isinstance(value, int | float) and 2 <= value <= 100
+    return f"did you mean {value / 100:g}" if percent else "0.95 means 95 % of rows"
+
+
+def _distance(name: str) -> Check:
+    expected = "a positive number, or None for 'as small as possible'"
+    fix = f"leave {name} out, or give a distance such as 0.2"
+    return Check(lambda bound: 0 < bound < inf, expected, fix)
+
+
+SHARE = Check(lambda share: 0 < share <= 1, "a share in (0, 1]", _share_fix)
+CHECKS = {
+    "inputs": _distance("inputs"),
+    "outputs": _distance("outputs"),
+    "reach": SHARE,
+    "rows_moved": SHARE,
+    "cells_per_row": Check(
+        lambda cells: cells >= 1, "a whole number >= 1", "2 lets each row change two features"
+    ),
+    "confidence": Check(
+        lambda level: 0 < level < 1, "a number strictly between 0 and 1", "0.95 is usual"
+    ),
+    "trim": Check(
+        lambda trim: 0 <= trim < 0.5, "a number in [0, 0.5)", "0.05 leaves out 5 % at either end"
+    ),
+    "method": Check(
+        lambda method: method in list(Method),
+        ", ".join(repr(kind.value) for kind in Method),
+        "'auto' chooses",
+    ),
+    "support": Check(
+        lambda ends: -LARGEST <= ends[0] < ends[1] <= LARGEST,
+        "two finite numbers, lower < upper, or None",
+        "give the ends that no output can leave, such as (0, 100)",
+    ),
+    "cutoff": Check(
+        isfinite,
+        "a finite number, or None",
+        "give the output from which on a row counts as passing",
+    ),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,86 +96,9 @@ class Bounds:
     else what the target names, or the median output."""
 
     def __post_init__(self) -> None:
-        for name in ("inputs", "outputs"):
-            bound = getattr(self, name)
-            if bound is not None and not (_is_number(bound) and 0 < bound < math.inf):
-                raise InvalidInput(
-                    f"bounds.{name}",
-                    expected="a positive number, or None for 'as small as possible'",
-                    received=repr(bound),
-                    fix=f"leave {name} out, or give a distance such as 0.2",
-                )
-        for name in ("reach", "rows_moved"):
-            share = getattr(self, name)
-            if share is not None and not (_is_number(share) and 0 < share <= 1):
-                percent = _is_number(share) and 2 <= share <= 100
-                raise InvalidInput(
-                    f"bounds.{name}",
-                    expected="a share in (0, 1]",
-                    received=repr(share),
-                    fix=f"did you mean {share / 100:g}" if percent else "0.95 means 95 % of rows",
-                )
-        cells = self.cells_per_row
-        if cells is not None and not (isinstance(cells, int | np.integer) and cells >= 1):
-            raise InvalidInput(
-                "bounds.cells_per_row",
-                expected="a whole number >= 1",
-                received=repr(cells),
-                fix="2 lets each row change two features",
-            )
-        self._check_statistics()
-        check_fields(self, "bounds")
-
-    def _check_statistics(self) -> None:
-        """Refuse what no limit could be computed with."""
-        if not (_is_number(self.confidence) and 0 < self.confidence < 1):
-            raise InvalidInput(
-                "bounds.confidence",
-                expected="a number strictly between 0 and 1",
-                received=repr(self.confidence),
-                fix="0.95 is usual",
-            )
-        if not (_is_number(self.trim) and 0 <= self.trim < 0.5):
-            raise InvalidInput(
-                "bounds.trim",
-                expected="a number in [0, 0.5)",
-                received=repr(self.trim),
-                fix="0.05 leaves out 5 % at either end",
-            )
-        if self.method not in list(Method):
-            raise InvalidInput(
-                "bounds.method",
-                expected=", ".join(repr(kind.value) for kind in Method),
-                received=repr(self.method),
-                fix="'auto' chooses",
-            )
-        if self.support is not None and not _is_range(self.support):
-            raise InvalidInput(
-                "bounds.support",
-                expected="two finite numbers, lower < upper, or None",
-                received=repr(self.support),
-                fix="give the ends that no output can leave, such as (0, 100)",
-            )
-        if self.cutoff is not None and not (_is_number(self.cutoff) and math.isfinite(self.cutoff)):
-            raise InvalidInput(
-                "bounds.cutoff",
-                expected="a finite number, or None",
-                received=repr(self.cutoff),
-                fix="give the output from which on a row counts as passing",
-            )
+        check_fields(self, "bounds", CHECKS)
 
     @property
     def side_level(self) -> float:
         """Level of each side: all must hold for the verdict, so each is tested at the whole one."""
         return self.confidence
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-
-
-def _is_range(ends: object) -> bool:
-    if not (isinstance(ends, tuple | list) and len(ends) == 2 and all(map(_is_number, ends))):
-        return False
-    low, high = ends
-    return -LARGEST <= float(low) < float(high) <= LARGEST

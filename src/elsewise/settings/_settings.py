@@ -2,18 +2,39 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
+from math import inf
 from typing import Protocol
 
 from elsewise._resources import Resources, parse_memory
-from elsewise.errors import InvalidInput, check_fields
+from elsewise.errors import Check, check_fields
 from elsewise.settings._balance import IntervalNarrowing
 
 # Rows that a fit needs at most: its limit is then within about a hundredth of its distance.
 FIT_ROWS = 20_000
 # Standard deviation of the start noise in the paper's experiments.
 PAPER_NOISE = 0.01
+FIX = "see ew.Settings"
+COUNT = Check(lambda count: count >= 1, "a whole number, at least 1", FIX)
+POSITIVE = Check(lambda number: number > 0, "a number > 0", FIX)
+AT_LEAST_0 = Check(lambda number: number >= 0, "a number >= 0", FIX)
+FINITE = Check(lambda number: 0 <= number < inf, "a number >= 0", FIX)
+CHECKS = {
+    "step": Check(lambda step: step in ("proposals", "gradient"), "'proposals' or 'gradient'", FIX),
+    "iterations": COUNT,
+    "epsilon": AT_LEAST_0,
+    "seconds": POSITIVE,
+    "directions": COUNT,
+    "draws": COUNT,
+    "tau": POSITIVE,
+    "noise": AT_LEAST_0,
+    "rho": Check(lambda share: 0 <= share <= 1, "a number in [0, 1]", FIX),
+    "slack": FINITE,
+    "smoothing": FINITE,
+    "edits": COUNT,
+    "fit_rows": Check(lambda rows: rows >= 20, "a whole number, at least 20", FIX),
+    "threads": COUNT,
+}
 
 
 class Balance(Protocol):
@@ -82,23 +103,7 @@ class Settings:
     depend on it."""
 
     def __post_init__(self) -> None:
-        check_fields(self, "settings")
-        _check(
-            self.step in ("proposals", "gradient"), "step", "'proposals' or 'gradient'", self.step
-        )
-        _check(self.iterations >= 1, "iterations", "at least 1", self.iterations)
-        _check(self.epsilon >= 0, "epsilon", "a number >= 0", self.epsilon)
-        _check(self.seconds is None or self.seconds > 0, "seconds", "a number > 0", self.seconds)
-        _check(self.directions >= 1, "directions", "at least 1", self.directions)
-        _check(self.draws >= 1, "draws", "at least 1", self.draws)
-        _check(self.tau > 0, "tau", "a number > 0", self.tau)
-        _check(self.noise is None or self.noise >= 0, "noise", "a number >= 0", self.noise)
-        _check(0 <= self.rho <= 1, "rho", "a number in [0, 1]", self.rho)
-        _check(0 <= self.slack < math.inf, "slack", "a number >= 0", self.slack)
-        _check(0 <= self.smoothing < math.inf, "smoothing", "a number >= 0", self.smoothing)
-        _check(self.edits is None or self.edits >= 1, "edits", "at least 1", self.edits)
-        _check(self.fit_rows >= 20, "fit_rows", "at least 20", self.fit_rows)
-        _check(self.threads is None or self.threads >= 1, "threads", "at least 1", self.threads)
+        check_fields(self, "settings", CHECKS)
         if self.memory is not None:
             parse_memory(self.memory)
 
@@ -112,10 +117,3 @@ class Settings:
         """Noise of the start: what was asked for, or what goes with the step."""
         usual = PAPER_NOISE if self.step == "gradient" else 0.0
         return usual if self.noise is None else self.noise
-
-
-def _check(holds: bool, name: str, expected: str, received: object) -> None:
-    if not holds:
-        raise InvalidInput(
-            f"settings.{name}", expected=expected, received=repr(received), fix="see ew.Settings"
-        )
