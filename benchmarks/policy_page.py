@@ -137,8 +137,9 @@ def coverage(result: dict[str, Any]) -> list[str]:
         "",
         f"{result['repetitions']} repetitions of 300 rows, policies of two actions of one cell and "
         "a largest cost, so that many rows are not helped; each limit against 20,000 fresh rows. "
-        f"The limit at 95 % was at most the reach there in {percent(result['covered'])} (mean "
-        f"limit {percent(result['limit'])}, mean reach {percent(result['reach'])}).",
+        "The limit at 95 % of the share that is inside was at most the share there in "
+        f"{percent(result['covered'])} (mean limit {percent(result['limit'])}, mean share "
+        f"{percent(result['reach'])}).",
         "",
     ]
 
