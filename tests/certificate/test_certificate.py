@@ -12,17 +12,20 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import linear_sum_assignment
+from scipy.spatial.distance import cdist
 
 import elsewise as ew
 import people
 from elsewise import report
 from elsewise.certificate import Certificate, probability_text
-from elsewise.certificate._certify import _compared_support, output_support
+from elsewise.certificate._certify import _compared_support, _row_move, output_support
 from elsewise.confidence import Method
 from elsewise.errors import InvalidInput
 from elsewise.features import Feature, largest_squared_move
 from elsewise.features import Kind as Column
-from elsewise.request import Kind, Verdict, pose
+from elsewise.moves import Rows
+from elsewise.request import Kind, Verdict, populate, pose
 from elsewise.text import format_distinct
 
 FAST = ew.Settings(iterations=5, draws=79, directions=6)
@@ -503,3 +506,31 @@ def test_heavy_tails_hardly_trimmed_are_noticed():
         assert ("outputs: the limit may be too small" in said) == noticed
         assert ("the range of the values is not known" in said) == noticed
         assert ("trim of 0.05 or more" in said) == noticed
+
+
+@pytest.mark.parametrize("moved_share", [1.0, 0.3])
+def test_the_limit_of_the_row_move_covers_and_bounds_the_unsliced_distance(
+    moved_share: float,
+) -> None:
+    """300 samples of 200 rows: the one-sided 95% limit covers and is near the truth."""
+    rng = np.random.default_rng(12)
+    limits = []
+    for _ in range(300):
+        rows = pd.DataFrame(rng.normal(size=(200, 2)), columns=["a", "b"])
+        step = np.where(rng.random(200) < moved_share, rng.exponential(1.0, 200), 0.0)
+        request = ew.Request(model=score, rows=rows, target=ew.targets.shift(0.1))
+        problem, _ = pose(request, ew.Bounds())
+        population = populate(problem)
+        codes = np.asarray(population.codes) + np.stack([step, np.zeros(200)], axis=1)
+        found = _row_move(problem, population, Rows(codes, population.outputs))
+        scale = problem.schema["a"].scale
+        assert found.estimate == pytest.approx(np.sqrt(np.mean((step / scale) ** 2)))
+        limits.append(found.upper * scale)
+    truth = np.sqrt(2.0 * moved_share)  # E X^2 of an exponential is 2
+    assert np.mean(np.array(limits) >= truth) >= 0.92
+    assert np.median(limits) <= 1.25 * truth
+    # The coupling by rows costs at least the optimal assignment, in any dimension.
+    before, after = np.asarray(population.embedded), problem.embedding.embed(codes)
+    plan = linear_sum_assignment(cdist(before, after, "sqeuclidean"))
+    optimal = np.sqrt(cdist(before, after, "sqeuclidean")[plan].mean())
+    assert optimal <= found.estimate + 1e-12

@@ -14,6 +14,7 @@ from elsewise.certificate._wording import (
     reached_sentence,
     side_advice,
 )
+from elsewise.confidence import Interval
 from elsewise.errors import from_mapping
 from elsewise.request import Kind, Verdict
 
@@ -77,6 +78,9 @@ class Certificate:
     """Mean output and share past a cut-off, before and after, each with its own interval."""
     reached: Reached | None = None
     """What the question asked and what was reached; None where a distance was made small."""
+    row_move: Interval | None = None
+    """Root mean square move of a row in standard deviations, undivided by the dimension: its upper
+    limit bounds the unsliced 2-Wasserstein distance of the inputs."""
     ended: Verdict | None = None
     """How the search ended, where that says more than the numbers: nothing to do, not found, not
     possible."""

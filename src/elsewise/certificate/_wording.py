@@ -78,6 +78,22 @@ def interval_text(interval: Interval) -> str:
     return f"{interval.estimate:.4g} ({interval.lower:.4g} to {interval.upper:.4g})"
 
 
+def move_sentence(row_move: Interval) -> str:
+    """Return how far a row moves, with its limit.
+
+    Examples
+    --------
+    >>> from elsewise.confidence import Interval
+    >>> move_sentence(Interval.known(0.25))
+    'a row moves by 0.25 standard deviations (root mean square over all rows)'
+    """
+    limit = "" if row_move.upper is None else f", at most {row_move.upper:.3g}"
+    return (
+        f"a row moves by {row_move.estimate:.3g} standard deviations (root mean square over all "
+        f"rows{limit})"
+    )
+
+
 def reached_sentence(reached: Reached) -> str:
     """Return what was asked and what was reached, as one sentence without an end.
 
@@ -123,6 +139,8 @@ def certificate_lines(certificate: Certificate) -> Iterator[str]:
     if certificate.reached is not None:
         yield f"  {reached_sentence(certificate.reached)}"
         yield from (f"    {line}" for line in stayed_lines(certificate.reached))
+    if certificate.row_move is not None:
+        yield f"  {move_sentence(certificate.row_move)}"
     for name, side in (("inputs", certificate.inputs), ("outputs", certificate.outputs)):
         yield f"  {name}: {_side_text(side)}"
         yield from (f"    {line}" for line in (side.advice, side.notice) if line)

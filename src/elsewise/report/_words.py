@@ -12,10 +12,12 @@ from elsewise._arrays import changed_cells, to_numpy
 from elsewise.analysis import changes as changes_of
 from elsewise.analysis import column_named
 from elsewise.analysis._columns import embedded
-from elsewise.certificate import (
-    reached_sentence,
-    stayed_lines,
-)
+
+# The page's template calls these by name.
+from elsewise.certificate import interval_text as interval_text
+from elsewise.certificate import probability_text as probability_text
+from elsewise.certificate import reached_sentence
+from elsewise.certificate import readout_name as readout_name
 from elsewise.request import Kind
 from elsewise.text import amount, format_distinct, one_line, percent, signed
 
