@@ -47,7 +47,7 @@ def percent(share: float, *, exact: bool = False) -> str:
 
     Examples
     --------
-    >>> [percent(x) for x in (0.317, 0.004, 0.0, 0.9999, float("nan"))]
+    >>> [percent(x) for x in (0.317, 0.004, 0.0, 0.99999, float("nan"))]
     ['32%', '0.4%', '0%', '99.99%', 'unknown']
     >>> percent(0.975), percent(0.975, exact=True)
     ('98%', '97.5%')
@@ -57,7 +57,7 @@ def percent(share: float, *, exact: bool = False) -> str:
     if exact:
         return f"{100 * share:.4g}%"
     if 0 < abs(share) < 0.0095 or 0.995 <= share < 1:
-        return f"{100 * share:.2g}%" if share < 0.5 else f"{100 * share:.2f}%"
+        return f"{100 * share:.2g}%" if share < 0.5 else f"{min(100 * share, 99.99):.2f}%"
     return f"{100 * share:.0f}%"
 
 

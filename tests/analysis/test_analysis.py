@@ -121,7 +121,11 @@ def test_changes_obey_their_laws(base: ew.Explanation, seed: int, share: float) 
     assert set(table.index) == {"income", "cards", "home", "married", "size", "city"}
     total = table["share"].sum()
     assert total == pytest.approx(1.0 if table["distance"].any() else 0.0)
-    assert table["share"].is_monotonic_decreasing
+    size = table["effect"].abs()
+    assert table.index.tolist() == (
+        table.assign(size=size).sort_values(["size", "share"], ascending=False).index.tolist()
+    )
+    assert size.is_monotonic_decreasing
     assert (table["psi"] >= 0).all()
     assert table["ks"].between(0, 1).all()
     still = table[table["rows_moved"] == 0]

@@ -219,7 +219,7 @@ def test_failures_are_rows_of_the_table(jobs: int, tmp_path: Path) -> None:
     assert list(found) == ["north", "south"]
     assert list(found.failures) == ["east", "west"]
     table = found.table
-    assert table["status"].tolist() == ["failed", "certified", "certified", "failed"]
+    assert table["status"].tolist() == ["failed", "described", "described", "failed"]
     assert table["ok"].tolist() == [False, True, True, False]
     assert "expected at least 2 rows, received 1" in table.loc["east", "error"]
     assert "ZeroDivisionError: no west" in table.loc["west", "error"]
@@ -316,7 +316,7 @@ def test_a_sweep_is_every_combination() -> None:
     limits = {"near": ew.Bounds(outputs=0.1), "far": ew.Bounds(outputs=0.3)}
     aims = [ew.targets.at_least(0.6), ew.targets.constant(0.7)]
     found = ew.explain_sweep(TASK, bounds=limits, target=aims, seed=[3, 4])
-    assert found.table.index.names == ["limits", "target", "seed"]
+    assert found.table.index.names == ["bounds", "target", "seed"]
     assert len(found) == 8
     assert list(found)[:2] == [("near", "at_least(0.6)", 3), ("near", "at_least(0.6)", 4)]
     one = found["far", "constant(0.7)", 4]

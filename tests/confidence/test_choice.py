@@ -168,7 +168,7 @@ def test_doubts_are_said_with_their_remedy():
         (heavy, 0.0, {"cap": 1e9}, "tails are heavy"),
         (heavy, 0.05, {}, ""),
         # A sample without a tail may have missed it: only a known range is a reason not to warn.
-        (light, 0.0, {}, "less than 5 % is trimmed and the range of the values is not known"),
+        (light, 0.0, {}, "less than 5% is trimmed and the range of the values is not known"),
         (light, 0.0, {"cap": 1e9}, ""),
         (light, 0.0, {"support": (-9.0, 9.0)}, ""),
         (light[:, :80], 0.0, {}, "nothing is trimmed and there are only 80 rows"),

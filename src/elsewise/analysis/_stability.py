@@ -214,7 +214,7 @@ def _rescaled(schema: Schema, codes: np.ndarray) -> Schema:
 
 def _weights(explanation: Explanation, asked: Request) -> list[Request]:
     """Another weight of the feature, or one-hot group, that has the largest share."""
-    first = changes(explanation).index[0]
+    first = changes(explanation)["share"].idxmax()
     return [
         replace(
             asked,

@@ -85,8 +85,8 @@ def explain_groups(
     >>> groups.table[["rows", "status", "ok"]]
           rows     status    ok
     home
-    own     30  certified  True
-    rent    60  certified  True
+    own     30  described  True
+    rent    60  described  True
     """
     check_seed(seed)
     schema = Schema.infer(frame, background) if schema is None else schema

@@ -188,6 +188,5 @@ def _side_text(side: Evidence) -> str:
 
 
 def _percent3(share: float) -> str:
-    """Return a share in per cent with a digit after the point where it says more."""
-    shown = f"{100 * share:.1f}"
-    return f"{shown.removesuffix('.0')} %"
+    """Return a share with three digits: asked and reached must not look the same by rounding."""
+    return f"{100 * share:.3g}%" if 0.0095 <= share < 0.995 else percent(share)

@@ -92,10 +92,10 @@ def doubt_of(comparison: Comparison, *, known_range: bool = False) -> str:
     if comparison.trim >= ENOUGH_TRIM:
         return ""
     if not known_range:
-        return "less than 5 % is trimmed and the range of the values is not known"
+        return "less than 5% is trimmed and the range of the values is not known"
     tails = _kurtosis(comparison)
     heavy = tails > HEAVY_TAILS
-    return f"tails are heavy (kurtosis {tails:.2g}) and less than 5 % is trimmed" if heavy else ""
+    return f"tails are heavy (kurtosis {tails:.2g}) and less than 5% is trimmed" if heavy else ""
 
 
 def _kurtosis(comparison: Comparison) -> float:

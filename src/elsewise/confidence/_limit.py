@@ -74,7 +74,7 @@ def checked_level(level: float) -> float:
     """Refuse a level outside (0, 1)."""
     if not 0.0 < level < 1.0:
         raise InvalidInput(
-            "level", expected="a number in (0, 1)", received=level, fix="try 0.95 for 95 %"
+            "level", expected="a number in (0, 1)", received=level, fix="try 0.95 for 95%"
         )
     return level
 

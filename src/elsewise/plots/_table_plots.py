@@ -82,7 +82,7 @@ def frontier(records: pd.DataFrame | Curve, ax: Axes | None = None) -> Axes:
             zorder=3,
             label="chosen" if given is records else "knee",
         )
-    bounds = getattr(records, "limits", None) or Bounds()
+    bounds = getattr(records, "bounds", None) or Bounds()
     style: dict[str, Any] = {"linestyle": ":", "linewidth": 1.4}
     if bounds.inputs is not None:
         ax.axvline(bounds.inputs, color=INPUTS, label="input bound", **style)

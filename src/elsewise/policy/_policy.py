@@ -24,6 +24,7 @@ from elsewise.policy._rule import Condition, holds
 from elsewise.request import Verdict
 from elsewise.saving import load
 from elsewise.targets import Wanted
+from elsewise.text import percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -231,7 +232,9 @@ class Policy:
         said = [f"{head}. {_arriving(count, 'explained')}"]
         if unseen is not None:
             limits = unseen.limits(self.level)
-            reach, share = (f"at least {_percent(x)} at {100 * self.level:.4g} %" for x in limits)
+            reach, share = (
+                f"at least {_percent(x)} at {percent(self.level, exact=True)}" for x in limits
+            )
             said[0] += f"; {_arriving(unseen, 'unseen')}, {reach}"
             before, after = _percent(unseen.inside / unseen.rows), _percent(unseen.share)
             said.append(
@@ -336,4 +339,4 @@ def _arriving(count: Count, which: str) -> str:
 
 
 def _percent(share: float) -> str:
-    return f"{100 * share:.1f} %"
+    return f"{100 * share:.1f}%"

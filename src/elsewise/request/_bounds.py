@@ -14,7 +14,7 @@ from elsewise.errors import Check, check_fields
 def _share_fix(value: Any) -> str:
     """Return what a refused share should have been: 95 stands for 0.95."""
     percent = isinstance(value, int | float) and 2 <= value <= 100
-    return f"did you mean {value / 100:g}" if percent else "0.95 means 95 % of rows"
+    return f"did you mean {value / 100:g}" if percent else "0.95 means 95% of rows"
 
 
 def _distance(name: str) -> Check:
@@ -36,7 +36,7 @@ CHECKS = {
         lambda level: 0 < level < 1, "a number strictly between 0 and 1", "0.95 is usual"
     ),
     "trim": Check(
-        lambda trim: 0 <= trim < 0.5, "a number in [0, 0.5)", "0.05 leaves out 5 % at either end"
+        lambda trim: 0 <= trim < 0.5, "a number in [0, 0.5)", "0.05 leaves out 5% at either end"
     ),
     "method": Check(
         lambda method: method in list(Method),

@@ -321,7 +321,7 @@ def share(
             "value",
             expected="a share in [0, 1]",
             received=repr(value),
-            fix=f"did you mean {value / 100:g}" if percent else "share(0.6) asks for 60 % of rows",  # type: ignore[operator]
+            fix=f"did you mean {value / 100:g}" if percent else "share(0.6) asks for 60% of rows",  # type: ignore[operator]
         )
     if above is not None and below is not None:
         raise InvalidInput(
