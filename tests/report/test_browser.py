@@ -168,7 +168,9 @@ def test_it_prints(browser: str, page: Path) -> None:
 
 def test_hostile_names_do_nothing_but_show(browser: str, tmp_path: Path) -> None:
     options = {"title": people.HOSTILE, "output": "<i>risk</i>", "rows": 20}
-    place = report.write(people.hostile(), tmp_path / "hostile.html", **options)
+    explanation = people.hostile()
+    assert (explanation.changes()["rows_moved"] > 0).all(), "every hostile name is to be shown"
+    place = report.write(explanation, tmp_path / "hostile.html", **options)
     view = seen(browser, place, "phone")
     assert view["scripts"] == 0
     assert view["resources"] == []

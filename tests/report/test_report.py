@@ -221,11 +221,17 @@ def test_write_puts_the_same_page_in_place_whole(
     assert [path.name for path in place.parent.iterdir()] == ["report.html"]
 
 
-def test_a_failed_write_leaves_what_was_there(tmp_path: Path) -> None:
+def test_a_failed_write_leaves_what_was_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(self: Path, mode: int) -> None:
+        raise OSError("no space left on device")
+
     place = tmp_path / "page.html"
     report.write_text("old", place)
-    with pytest.raises(TypeError):
-        report.write_text(None, place)  # type: ignore[arg-type]
+    monkeypatch.setattr(Path, "chmod", full)
+    with pytest.raises(OSError, match="no space left"):
+        report.write_text("new", place)
     assert place.read_text() == "old"
     assert len(list(tmp_path.iterdir())) == 1
 
