@@ -20,6 +20,7 @@ import elsewise as ew
 import people
 from elsewise import analysis, plots
 from elsewise.errors import InvalidInput
+from elsewise.text import amount
 from people import HOSTILE, explained, frame
 
 mpl.use("Agg")
@@ -171,15 +172,21 @@ def test_features_draws_a_panel_for_each(explanation: ew.Explanation) -> None:
         plots.features(explanation, axes=axes[:2])
 
 
-def test_changes_draws_shares_directions_and_sizes(explanation: ew.Explanation) -> None:
+def test_changes_draws_effects_directions_and_sizes(explanation: ew.Explanation) -> None:
     ax = plots.changes(explanation)
     table = explanation.changes()
     assert labels(ax) == list(table.index)
-    np.testing.assert_allclose([bar.get_width() for bar in ax.containers[0]], table["share"])
+    np.testing.assert_allclose([bar.get_width() for bar in ax.containers[0]], table["effect"].abs())
+    assert np.all(np.diff(table["effect"].abs()) <= 0)
     words = dict(zip(labels(ax), (text.get_text() for text in ax.texts), strict=True))
-    assert words["home"].endswith("of rows change")
-    before, after = table.loc["debt", ["mean_before", "mean_after"]]
-    assert words["debt"] == f"{'▲' if after > before else '▼'} mean {before:.3g} → {after:.3g}"
+    before, after = explanation.factual, explanation.counterfactual
+    for name in ("home", "debt"):
+        moved = (before[name] != after[name]) & ~(before[name].isna() & after[name].isna())
+        assert words[name].startswith(f"{moved.sum()} rows")
+    assert words["home"].endswith(" rows")
+    gaps = (after["debt"] - before["debt"])[after["debt"] != before["debt"]].dropna()
+    arrow = "▲" if gaps.median() > 0 else "▼"
+    assert words["debt"].endswith(f", {arrow} {amount(abs(gaps.median()))} in the median")
 
 
 def test_flows_carry_the_mass_of_the_rows(explanation: ew.Explanation) -> None:
@@ -401,14 +408,11 @@ def test_fonts_of_older_drawings_are_replaced_too() -> None:
 
 
 def test_amounts_are_readable() -> None:
-    from elsewise.text import amount
-
     assert [amount(v) for v in (np.inf, -np.inf)] == ["infinite", "-infinite"]
 
 
-def test_a_number_that_stays_gets_no_direction() -> None:
-    from elsewise.plots._change_plots import _look
-    from elsewise.plots._style import FACTUAL
+def test_a_feature_that_stays_gets_no_direction() -> None:
+    from elsewise.plots._change_plots import SWAP, _look
 
-    row = pd.Series({"mean_before": 2.0, "mean_after": 2.0001, "rows_moved": 0.1, "share": 0.0})
-    assert _look(row) == (FACTUAL, "10% of rows change, mean still 2")
+    row = pd.Series({"rows_moved": 0.0, "median_move": np.nan})
+    assert _look(row, 50) == (SWAP, "0 rows")

@@ -16,6 +16,7 @@ import pandas as pd
 from elsewise import plots
 from elsewise._storage import write_text
 from elsewise.analysis import changes as changes_of
+from elsewise.certificate import interval_text, probability_text, readout_name
 from elsewise.errors import InvalidInput
 from elsewise.report import _words
 from elsewise.report._difference_page import render_difference
@@ -96,6 +97,9 @@ def render(
             verdict=certificate.verdict,
             status=str(explanation.status),
             words=_words,
+            interval_text=interval_text,
+            probability_text=probability_text,
+            readout_name=readout_name,
             sections=parts,
             citation=CITATION,
             style=read("style.css"),
