@@ -99,8 +99,10 @@ def test_a_linear_model_has_a_straight_frontier() -> None:
     rows = (rows - rows.mean()) / rows.std()
     model = ew.models.function(lambda frame: frame.to_numpy() @ weights, smooth=True)
     wide = ew.Schema.infer(rows).range("a", -9, 9).range("b", -9, 9).range("c", -9, 9)
+    # A whole population has no limits, which would leave out points whose limits do not fall.
+    shifted, everybody = ew.targets.shift(2.0), "all"
     table = ew.frontier(
-        model, rows, target=ew.targets.shift(2.0), schema=wide, settings=FEW, points=7
+        model, rows, target=shifted, schema=wide, population=everybody, settings=FEW, points=7
     ).table
     slope = np.linalg.norm(weights) * np.sqrt(3)
     line = 2.0 - slope * table["inputs"].to_numpy()

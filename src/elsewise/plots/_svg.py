@@ -11,6 +11,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from elsewise.plots._style import COUNTERFACTUAL, FACTUAL, GRID, INK, INPUTS, OUTPUTS, TARGET
+from elsewise.text import visible
 
 # Colours of the visual language and the CSS variables that may replace them.
 THEME = {
@@ -93,7 +94,7 @@ def _make_fit(root: ElementTree.Element, name: str, title: str, description: str
     root.set("aria-labelledby", f"{name}-title {name}-desc")
     for place, (tag, text) in enumerate((("title", title), ("desc", description))):
         element = ElementTree.Element(f"{{{SVG}}}{tag}", {"id": f"{name}-{tag}"})
-        element.text = text
+        element.text = visible(text)
         root.insert(place, element)
 
 
