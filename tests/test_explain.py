@@ -438,7 +438,7 @@ def test_several_outputs(kind: str) -> None:
         "constant": ew.targets.constant([0.2, 0.3, 0.5]),
         "sample": ew.targets.sample(probabilities[probabilities[:, 2] > 0.3]),
         "at_least": ew.targets.at_least([0.0, 0.0, 0.3]),
-        "shift": ew.targets.shift([-0.05, 0.0, 0.05]),
+        "shift": ew.targets.shift([-0.15, 0.0, 0.15]),
     }[kind]
     found = explain(model, target=target, bounds=ew.Bounds(inputs=0.9, outputs=0.35))
     assert found.outputs.shape == (len(ROWS), 3)
