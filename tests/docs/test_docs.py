@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).parents[2]
@@ -42,7 +43,7 @@ def example() -> tuple[dict[str, Any], str]:
 def test_the_example_certifies_on_unseen_rows(example: tuple[dict[str, Any], str]) -> None:
     names, printed = example
     explanation = names["explanation"]
-    assert printed.startswith("<Explanation: certified (held-out, 95%): inputs 0.")
+    assert printed.startswith("Certificate (held-out, 95% each, 400 rows): certified\n")
     assert explanation.ok
     assert explanation.certificate.met
     assert str(explanation.certificate) in printed
@@ -52,11 +53,18 @@ def test_the_example_certifies_on_unseen_rows(example: tuple[dict[str, Any], str
 def test_the_example_keeps_what_it_says(example: tuple[dict[str, Any], str]) -> None:
     names, _ = example
     explanation = names["explanation"]
-    frozen = ["Age", "Sex"]
-    assert explanation.counterfactual[frozen].equals(names["refused"][frozen])
-    assert explanation.counterfactual.dtypes.equals(names["refused"].dtypes)
-    assert names["moved"].index.equals(names["also_refused"].index)
-    assert names["after"] < names["before"] - 0.1
+    past = names["past"]
+    frozen = ["Age", "Sex", "Job", "Purpose"]
+    assert explanation.counterfactual[frozen].equals(past[frozen])
+    assert explanation.counterfactual.dtypes.equals(past.dtypes)
+    assert explanation.factual.equals(past)
+    risk = names["model"].predict_proba(past)[:, 1]
+    assert np.mean(risk <= 0.4) == pytest.approx(0.6975)  # as the text above the example says
+    moved = names["model"].predict_proba(explanation.counterfactual)[:, 1]
+    assert np.mean(moved <= 0.4) >= 0.85
+    assert np.all((moved <= risk + 1e-9) | (moved <= 0.4))
+    assert names["moved"].index.equals(names["new"].index)
+    assert names["after"] > names["before"] + 0.1
 
 
 def test_the_printed_output_has_the_form_of_the_real_one(
