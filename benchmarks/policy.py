@@ -220,10 +220,9 @@ def boosted(name: str) -> dict[str, Any]:
 def rivals() -> list[dict[str, Any]]:
     """AReS, and GLOBE-CE with its scalars on a grid of k, beside policies of as many actions."""
     from benchmarks.rivals.ares import AresSettings, ares
+    from benchmarks.rivals.distances import illegal_rows
     from benchmarks.rivals.globe_ce import globe_ce
     from benchmarks.rivals.measures import bin_units
-
-    from elsewise.analysis import illegal_rows
 
     found = []
     for name in ("logistic", "HistGradientBoosting"):
