@@ -16,7 +16,7 @@ from elsewise.analysis._columns import embedded
 # The page's template calls these by name.
 from elsewise.certificate import interval_text as interval_text
 from elsewise.certificate import probability_text as probability_text
-from elsewise.certificate import reached_sentence
+from elsewise.certificate import reached_sentence, stayed_lines
 from elsewise.certificate import readout_name as readout_name
 from elsewise.request import Kind
 from elsewise.text import amount, format_distinct, one_line, percent, signed
