@@ -12,6 +12,7 @@ from scipy.special import ndtri
 
 from elsewise._arrays import asarray_like, to_numpy
 from elsewise.certificate import certify_inputs
+from elsewise.confidence import steering_method
 from elsewise.moves import SPARSE, QuestionMap, Rows, Ways, find_ways, prepare, take_ways
 from elsewise.request import Problem, populate
 from elsewise.settings import Settings
@@ -61,7 +62,7 @@ def fit_question(
     """
     recorded = _prepared(problem, question, settings)
     if question.kind == "mean":
-        return _fit_mean(problem, recorded, unseen, stop)
+        return _fit_mean(problem, recorded, unseen, settings.draws, stop)
     size, share = problem.factual.shape[0], question.share
     if question.kind == "share":
         share = _aimed_share(share, size, unseen, problem.bounds.confidence)
@@ -73,7 +74,8 @@ def fit_question(
     order = order[np.isfinite(ways.costs[order])]
     needed = max(0, math.ceil(share * size - 1e-9) - inside)
     count = order.size if question.kind == "every" else min(needed, order.size)
-    allowed, limited = _allowed(problem, recorded, ways, order, count, unseen is not None)
+    tight, draws = unseen is not None, settings.draws
+    allowed, limited = _allowed(problem, recorded, ways, order, count, tight, draws)
     if question.kind == "every" and not limited:
         return Fitted(recorded, ways, question.said(share))
     if allowed == 0:
@@ -137,6 +139,7 @@ def _allowed(
     order: np.ndarray,
     count: int,
     tight: bool,
+    draws: int,
 ) -> tuple[int, str]:
     """How many of the cheapest ways the bounds allow, and which bound allows no more."""
     bounds, wanted, limited = problem.bounds, count, ""
@@ -148,37 +151,51 @@ def _allowed(
         codes = ways.codes.copy()
         population = populate(problem)
 
-        def within(number: int) -> bool:
+        def within(number: int, draws: int) -> bool:
             moved = to_numpy(problem.factual).astype(np.float64).copy()
             moved[order[:number]] = codes[order[:number]]
-            return _inputs_at_most(problem, population, moved, slack)
+            return _inputs_at_most(problem, population, moved, slack, draws)
 
-        kept = _most(within, count)
+        kept = _most(within, count, draws)
         count, limited = (kept, "inputs") if kept < count else (count, limited)
     return count, limited if count < wanted else ""
 
 
-def _inputs_at_most(problem: Problem, population: object, moved: np.ndarray, slack: float) -> bool:
+def _inputs_at_most(
+    problem: Problem, population: object, moved: np.ndarray, slack: float, draws: int
+) -> bool:
     """Whether the input distance of moved rows (n, p) keeps its bound."""
     rows = Rows(asarray_like(moved, problem.factual), problem.factual)
-    found = certify_inputs(problem, population, rows, SEARCH_DRAWS)  # type: ignore[arg-type]
+    bounds = problem.bounds
+    method = steering_method(bounds.method, bounds.trim, problem.factual.shape[0])
+    found = certify_inputs(problem, population, rows, draws, method=method)  # type: ignore[arg-type]
     assert problem.bounds.inputs is not None  # or nobody would ask
     return found.at_most <= problem.bounds.inputs / slack
 
 
-def _most(holds: Callable[[int], bool], count: int) -> int:
-    """The largest number up to ``count`` for which a falling condition holds, by bisection."""
-    if holds(count):
+def _most(holds: Callable[[int, int], bool], count: int, draws: int) -> int:
+    """The largest number up to ``count`` for which a falling condition holds, by bisection.
+
+    Few bootstrap draws steer, the certificate's own number of them decides.
+    """
+    if holds(count, draws):
         return count
     good, bad = 0, count
     while bad - good > 1:
         middle = (good + bad) // 2
-        good, bad = (middle, bad) if holds(middle) else (good, middle)
+        few = min(draws, SEARCH_DRAWS)
+        good, bad = (middle, bad) if holds(middle, few) else (good, middle)
+    while good > 0 and not holds(good, draws):
+        good -= max(1, good // 40)
     return good
 
 
 def _fit_mean(
-    problem: Problem, recorded: QuestionMap, unseen: int | None, stop: Callable[[], bool]
+    problem: Problem,
+    recorded: QuestionMap,
+    unseen: int | None,
+    draws: int,
+    stop: Callable[[], bool],
 ) -> Fitted:
     """Find the exchange rate at which the mean is what was asked for."""
     question, level = recorded.question, problem.bounds.confidence
@@ -200,12 +217,12 @@ def _fit_mean(
         population = populate(problem)
         powers = np.linspace(-16.0, 0.0, 65)
 
-        def within(number: int) -> bool:
+        def within(number: int, draws: int) -> bool:
             rated = replace(recorded, rate=rate * 2.0 ** powers[number])
             slack = 1.0 if unseen is None else TIGHTER
-            return _inputs_at_most(problem, population, take_ways(rated, ways)[0], slack)
+            return _inputs_at_most(problem, population, take_ways(rated, ways)[0], slack, draws)
 
-        kept = _most(within, len(powers) - 1)
+        kept = _most(within, len(powers) - 1, draws)
         if kept < len(powers) - 1:
             rate, limited = (rate * 2.0 ** powers[kept] if kept else 0.0), "inputs"
     start = 0.0 if question.relative else float(before.mean())

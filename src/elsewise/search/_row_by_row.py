@@ -70,7 +70,7 @@ def answer_row_by_row(
         rows if unseen is None else Rows(*(take_rows(part, unseen) for part in rows)),
         settings.draws,
         kind,
-        still=still is not None,
+        still=found.recorded.still,
         cuts=cutoffs(fitted, to_numpy(fitted.factual_outputs)),
         question=question,
         aimed=found.aimed,
