@@ -5,7 +5,8 @@ returns `Moved`. Offers come from slopes (`_steps`) and from edits (`_edits`, `_
 `_choose` takes the cheapest for each row, `_in_turn` does so with less memory for many rows.
 
 A question without a bound on outputs has no steps: `find_ways` searches each row by itself
-(`_menu`, `_ways`, `_question_map`), and `take_ways` says which rows take the way that was found.
+(`_menu`, `_ground`, `_ways`, `_slope_ways`, `_question_map`), and `take_ways` says which rows take
+the way that was found.
 """
 
 from __future__ import annotations

@@ -16,21 +16,12 @@ import numpy as np
 
 from elsewise._arrays import Array, to_numpy
 from elsewise._resources import current
+from elsewise.moves._ground import Goal, Ground, Pool, changed
 from elsewise.moves._menu import Menu, build_menu, move_prices
+from elsewise.moves._slope_ways import offer_slopes
 from elsewise.moves._step import Motion, Step
 from elsewise.moves._steps import row_noise
-from elsewise.moves._ways import (
-    Goal,
-    Ground,
-    Pool,
-    changed,
-    explore,
-    improve,
-    offer_slopes,
-    put_back,
-    refine,
-    settle,
-)
+from elsewise.moves._ways import explore, improve, put_back, refine, settle
 from elsewise.request import Population, Problem, broken_rows
 from elsewise.targets import Question
 

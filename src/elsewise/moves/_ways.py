@@ -6,20 +6,14 @@ alone, so that the search of a row can be run again on any row, in any batch.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
-
 import numpy as np
 
-from elsewise._arrays import to_numpy
+from elsewise.moves._ground import Ground, Pool, changed, differ
 from elsewise.moves._offers import legal_rows
+from elsewise.moves._slope_ways import offer_slopes
 from elsewise.moves._steps import on_grid
 
-if TYPE_CHECKING:
-    from elsewise.features import Embedding
-    from elsewise.moves._menu import Menu
-    from elsewise.request import Population, Problem
-
+__all__ = ["explore", "improve", "put_back", "refine", "settle"]
 
 LEVELS = 40
 """Parts that the gain a row needs is counted in where combinations are made."""
@@ -29,151 +23,10 @@ NEAREST, FIRST_DONORS = 4, 256
 """Donors asked about at first, and out of how many; all of them where none of these is inside."""
 DONATED = 1 << 22
 """Cells of all donors that are asked about for some rows at a time."""
-SLOPE_STEPS = 5
-SOME_RATES = 3
-"""Every third rate has its own step along the slope."""
-SLOPE_SIZES = (1, 2, 3, 5, 0)
-"""Numbers that a step along the slope may change, those that help most first; 0: all."""
 CUTS, PARTS = 4, 8
 """The way back from a changed number to its factual value is cut into so many parts so often."""
 PULLED = 8
 """Numbers of a row that are drawn back one by one."""
-
-
-class Goal(NamedTuple):
-    """What ways are looked for, and how they are compared."""
-
-    margins: Callable[[np.ndarray], np.ndarray]
-    """Outputs (m, K) to margins (m,), >= 0 inside."""
-    slopes: Callable[[np.ndarray, np.ndarray], np.ndarray]
-    """Outputs (m, K) and their gradient (m, K, p) to the gradient (m, p) of the margins."""
-    rates: np.ndarray | None = None
-    """(B,): cost that a unit of margin is worth, one way being kept for each; None: ways inside."""
-    cell_price: float = 0.0
-    """Cost of a changed attribute beside that of the move, where margin has a rate."""
-    inside: float = 1e-7
-    """Margin at which a moved row counts as inside, so that rounding cannot undo it."""
-    counts: int = 6
-    """Ways inside are kept apart by their number of changed attributes, up to this many."""
-
-    def scores(self, costs: np.ndarray, counts: np.ndarray, margins: np.ndarray) -> np.ndarray:
-        """Return what a way is judged by, (n, C, B), the less the better, for each place kept."""
-        if self.rates is not None:
-            paid = costs + self.cell_price * counts
-            return np.asarray(on_grid(paid[..., None] - self.rates * margins[..., None]))
-        inside = np.where(margins >= self.inside, costs, np.inf)[..., None]
-        few = np.arange(1, self.counts + 1)
-        slots = np.where(counts[..., None] <= few, inside, np.inf)
-        return np.concatenate([-margins[..., None], slots, inside], axis=-1)
-
-
-class Ground(NamedTuple):
-    """Rows before they move, and all that their search may look at."""
-
-    problem: Problem
-    menu: Menu
-    goal: Goal
-    embedding: Embedding
-    population: Population
-    """The rows, as NumPy arrays."""
-    prices: tuple[np.ndarray, np.ndarray]
-
-    @property
-    def codes(self) -> np.ndarray:
-        """The factual codes (n, p)."""
-        return np.asarray(self.population.codes)
-
-    def take(self, rows: np.ndarray) -> Ground:
-        """Return the ground of some of the rows, int (m,)."""
-        return self._replace(population=self.population.take(rows))
-
-    def ask(self, codes: np.ndarray, worth: np.ndarray) -> np.ndarray:
-        """Return the margins (n, C) of rows (n, C, p); -inf where not worth asking or illegal."""
-        margins = np.full(worth.shape, -np.inf)
-        if self.problem.obeys is not None and worth.any():
-            worth = worth.copy()
-            worth[worth] = self.problem.obeys(codes[worth])
-        if worth.any():
-            model = self.problem.precise
-            outputs = to_numpy(model.values(model.place(codes[worth]))).astype(np.float64)
-            margins[worth] = on_grid(self.goal.margins(outputs))
-        return margins
-
-    def cell_costs(self, codes: np.ndarray) -> np.ndarray:
-        """Return what each cell of rows (n, ..., p) pays."""
-        factual = self.codes if codes.ndim == 2 else self.codes[:, None, :]
-        moved = np.nan_to_num(codes - factual)
-        squared, swapped = self.prices
-        return np.asarray(moved * moved * squared + (moved != 0.0) * swapped)
-
-    def counts(self, cells: np.ndarray) -> np.ndarray:
-        """Return how many attributes pay something, from the costs of cells (n, ..., p)."""
-        paid = (cells > 0.0).astype(np.float64)
-        return np.asarray((paid @ self.menu.member.T.astype(np.float64) > 0.0).sum(axis=-1))
-
-    def legal(self, codes: np.ndarray) -> np.ndarray:
-        """Return the legal rows (n, C, p) nearest to ``codes``."""
-        moved = np.moveaxis(codes, 1, 0)
-        legal = legal_rows(self.embedding, self.population, moved)
-        found: np.ndarray = np.moveaxis(legal, 0, 1).copy()
-        features = self.problem.schema.features
-        for columns in self.menu.member:
-            if sum(columns) > 1 or any(features[j].group for j in np.flatnonzero(columns)):
-                part, factual = found[..., columns], self.codes[:, None, columns]
-                whole = part.sum(axis=-1) == factual.sum(axis=-1)
-                found[..., columns] = np.where(whole[..., None], part, factual)
-        return found
-
-
-class Pool(NamedTuple):
-    """The best way found so far for each place that the goal keeps, row by row."""
-
-    codes: np.ndarray
-    """(n, B, p)."""
-    margins: np.ndarray
-    """(n, B)."""
-    costs: np.ndarray
-    """(n, B)."""
-    scores: np.ndarray
-    """(n, B): infinite where there is none."""
-
-    @classmethod
-    def start(cls, ground: Ground, here: np.ndarray) -> Pool:
-        """Return the pool of rows with margins (n,) that have only themselves."""
-        n, zero = len(ground.codes), np.zeros(here.shape)
-        scores = ground.goal.scores(zero, zero, here)
-        shape = scores.shape
-        codes = np.repeat(ground.codes[:, None, :], shape[1], axis=1)
-        return cls(
-            codes, np.repeat(here[:, None], shape[1], axis=1), np.zeros((n, shape[1])), scores
-        )
-
-    def take(self, rows: np.ndarray) -> Pool:
-        """Return the places of some of the rows."""
-        return Pool(*(part[rows] for part in self))
-
-    def put(self, rows: np.ndarray, other: Pool) -> None:
-        """Write the places of some of the rows back."""
-        for part, new in zip(self, other, strict=True):
-            part[rows] = new
-
-    def offer(self, ground: Ground, codes: np.ndarray, margins: np.ndarray) -> None:
-        """Keep what is better among ways (n, C, p) with margins (n, C)."""
-        cells = ground.cell_costs(codes)
-        costs = on_grid(cells.sum(axis=-1))
-        known = np.isfinite(margins)
-        counts = ground.counts(cells)
-        scores = ground.goal.scores(costs, counts, np.where(known, margins, 0.0))
-        scores[~known] = np.inf
-        best = np.argmin(scores, axis=1)
-        rows, slots = np.nonzero(
-            np.take_along_axis(scores, best[:, None, :], 1)[:, 0] < self.scores
-        )
-        chosen = best[rows, slots]
-        self.codes[rows, slots] = codes[rows, chosen]
-        self.margins[rows, slots] = margins[rows, chosen]
-        self.costs[rows, slots] = costs[rows, chosen]
-        self.scores[rows, slots] = scores[rows, chosen, slots]
 
 
 def explore(ground: Ground, pool: Pool, slot: int) -> None:
@@ -194,16 +47,6 @@ def improve(ground: Ground, pool: Pool, slot: int) -> None:
     pool.offer(ground, codes, margins)
     combined, worth = _combinations(ground, base, here, codes, margins)
     pool.offer(ground, combined, ground.ask(combined, worth))
-
-
-def differ(codes: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """Return the cells that differ; two missing cells do not."""
-    return np.asarray((codes != others) & ~(np.isnan(codes) & np.isnan(others)))
-
-
-def changed(codes: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """Return the rows of which some cell differs."""
-    return np.asarray(differ(codes, others).any(axis=-1))
 
 
 def _singles(ground: Ground, base: np.ndarray) -> np.ndarray:
@@ -309,111 +152,6 @@ def _cheapest_sums(
         picks[:, :, a] = taken
         left = np.where(taken >= 0, np.maximum(left - level[rows, taken], 0), left)
     return picks
-
-
-class _Numbers(NamedTuple):
-    """The numbers of rows as moves z in standard deviations, 0 where nothing may move."""
-
-    unit: np.ndarray
-    """(p,): codes per standard deviation; 0 for other columns."""
-    free: np.ndarray
-    """bool (n, 1, p)."""
-    low: np.ndarray
-    """(n, 1, p): the smallest legal move."""
-    high: np.ndarray
-
-    @classmethod
-    def of(cls, ground: Ground) -> _Numbers:
-        squared, _ = ground.prices
-        numeric = np.array([f.numeric for f in ground.problem.schema.features]) & (squared > 0.0)
-        legal = ground.population.legal
-        unit = np.where(numeric, 1.0 / np.sqrt(np.where(numeric, squared, 1.0)), 0.0)
-        free = (legal.lower < legal.upper) & numeric
-        room = [
-            np.where(free, (end - ground.codes) / np.where(numeric, unit, 1.0), 0.0)[:, None, :]
-            for end in (legal.lower, legal.upper)
-        ]
-        return cls(unit, free[:, None, :], *room)
-
-
-def offer_slopes(ground: Ground, pool: Pool, base: np.ndarray) -> None:
-    """Go along the model's slope to where its linear part is just inside, a few times over.
-
-    Each step solves min |z|^2 with margin + g (z - z_x) >= 0 inside the boxes, where z is the move
-    of the numbers in standard deviations: z = clip(t g) for the least sufficient t. Where margin
-    has a rate, it solves min |z|^2 - rate g z: z = clip(rate g / 2).
-    """
-    numbers = _Numbers.of(ground)
-    if not ground.problem.precise.smooth or not numbers.free.any():
-        return
-    rates = None if ground.goal.rates is None else ground.goal.rates[::SOME_RATES]
-    sizes = [k for k in SLOPE_SIZES if k < np.sum(numbers.unit > 0.0)]
-    count = len(sizes) if rates is None else len(rates)
-    factual, scale = ground.codes[:, None, :], np.where(numbers.unit > 0.0, numbers.unit, 1.0)
-    at = np.repeat(base[:, None, :], count, axis=1)
-    chosen = np.ones((len(base), count, 1), dtype=bool)
-    for k in range(SLOPE_STEPS):
-        margins, slope = (part.reshape(*at.shape[:2], -1) for part in _slopes(ground, at))
-        slope = np.where(numbers.free, slope, 0.0) * numbers.unit
-        if rates is not None:
-            move = 0.5 * rates[:, None] * slope
-            # A number that moves by less than a changed cell costs does not pay.
-            move = np.where(move * move > ground.goal.cell_price, move, 0.0)
-            move = np.clip(move, numbers.low, numbers.high)
-        else:
-            if k == 0:
-                order = np.argsort(-on_grid(np.abs(slope[:, 0])), axis=-1, kind="stable")
-                rank = np.argsort(order, axis=-1)
-                chosen = np.stack([rank < (size or rank.shape[1]) for size in sizes], axis=1)
-            slope = np.where(chosen, slope, 0.0)
-            moved = np.where(numbers.free, np.nan_to_num(at - factual) / scale, 0.0)
-            need = 2.0 * ground.goal.inside - margins[..., 0] + np.sum(slope * moved, axis=-1)
-            move = _least_move(slope, need, numbers.low, numbers.high)
-        target = np.where(numbers.free, factual + on_grid(move) * numbers.unit, at)
-        outward = _rounded_outward(ground, target, slope)
-        both = ground.legal(np.concatenate([target, outward], axis=1))
-        pool.offer(ground, both, ground.ask(both, changed(both, factual)))
-        if not differ(both[:, :count], at).any():
-            break
-        at = both[:, :count]
-
-
-def _slopes(ground: Ground, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Margins (n * C,) of rows (n, C, p) and their gradient by codes, (n * C, p)."""
-    model, codes = ground.problem.precise, rows.reshape(-1, rows.shape[-1])
-    outputs, gradient = (
-        to_numpy(part).astype(np.float64) for part in model.values_and_gradient(model.place(codes))
-    )
-    slope = ground.goal.slopes(outputs, gradient)
-    return ground.goal.margins(outputs), np.where(np.isfinite(slope), slope, 0.0)
-
-
-def _least_move(
-    slope: np.ndarray, need: np.ndarray, low: np.ndarray, high: np.ndarray
-) -> np.ndarray:
-    """Return clip(t slope) with the least t for which slope * move sums up to ``need``."""
-    steep = np.sum(slope * slope, axis=-1)
-    shortest = np.where(steep > 0.0, need / np.where(steep > 0.0, steep, 1.0), 0.0)
-
-    def move(power: np.ndarray) -> np.ndarray:
-        length = np.maximum(shortest, 0.0) * np.exp2(power)
-        return np.asarray(np.clip(length[..., None] * slope, low, high))
-
-    # t is between the step without boxes and one so long that every number is at an end.
-    small, large = np.zeros(need.shape), np.full(need.shape, 30.0)
-    open_ended = np.sum(slope * move(small), axis=-1) >= need * (1.0 - 1e-12)
-    for _ in range(40):
-        middle = 0.5 * (small + large)
-        enough = np.sum(slope * move(middle), axis=-1) >= need
-        large, small = np.where(enough, middle, large), np.where(enough, small, middle)
-    return move(np.where(open_ended, 0.0, large))
-
-
-def _rounded_outward(ground: Ground, target: np.ndarray, slope: np.ndarray) -> np.ndarray:
-    """Round whole numbers the way that helps, so that rounding does not undo a step."""
-    whole = np.asarray(ground.population.legal.integer)
-    rounded = np.where(slope > 0.0, np.ceil(target), np.floor(target))
-    return np.where(whole & (slope != 0.0), rounded, target)
 
 
 def _offer_donors(ground: Ground, pool: Pool) -> None:
