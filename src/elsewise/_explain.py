@@ -31,6 +31,7 @@ from elsewise.request import (
     broken_rows,
     halve,
     populate,
+    repeated_rows,
 )
 from elsewise.search import (
     Iteration,
@@ -61,6 +62,7 @@ def explain(
     population: str = "sample",
     seed: int = 0,
     settings: Settings | None = None,
+    clusters: Any = None,
     progress: bool | None = None,
     stop: Callable[[], bool] | None = None,
 ) -> Explanation:
@@ -92,6 +94,9 @@ def explain(
         The one source of randomness: the same seed gives the same result.
     settings
         How the search is run; see `Settings`.
+    clusters
+        Which rows belong together, as several of one customer: a column of ``rows``, or one label
+        a row. Whole clusters are held out, and limits count clusters instead of rows.
     progress
         Show a progress bar; by default only on a terminal.
     stop
@@ -120,6 +125,7 @@ def explain(
         population=population,
         seed=seed,
         settings=settings,
+        clusters=clusters,
     )
     return explain_request(request, progress, stop)
 
@@ -189,10 +195,20 @@ def _notices(problem: Problem, encoder: Encoder) -> tuple[str, ...]:
 def _sampling(problem: Problem, settings: Settings, kind: Kind) -> tuple[str, ...]:
     """How many of many rows were fitted to and certified on."""
     size, fitted = problem.factual.shape[0], settings.fit_rows
-    if kind is not Kind.HELD_OUT or size // 2 <= fitted:
+    if kind is not Kind.HELD_OUT:
         return ()
+    copies = repeated_rows(problem, halve(problem, fitted).unseen)
+    said: tuple[str, ...] = ()
+    if copies and problem.clusters is None:
+        said = (
+            f"{copies:,} of the certified rows have exact copies among the rows: where these are "
+            "the same case, the limits are too small; name the cases (clusters=)",
+        )
+    if size // 2 <= fitted:
+        return said
     certified = min(size - fitted, CERTIFIED_ROWS)
     return (
+        *said,
         f"fitted to {fitted:,} of {size:,} rows drawn at random and certified on {certified:,} "
         "others; the map was applied to all (Settings.fit_rows)",
     )

@@ -284,7 +284,8 @@ def test_no_number_of_rows_is_said_so():
     schema = ew.Schema.infer(rows).freeze("a").range("b", -1.0, 1.0)
     found = explain(rows, schema=schema, bounds=ew.Bounds(outputs=0.05))
     assert found.certificate.verdict is Verdict.NOT_REACHED
-    assert "no number of rows will do: the distance itself is about" in str(found.certificate)
+    said = "probably no number of rows will do: the distance itself is about"
+    assert said in str(found.certificate)
 
 
 # Caps and supports

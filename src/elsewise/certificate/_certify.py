@@ -17,6 +17,7 @@ from elsewise.confidence import (
     Interval,
     Method,
     certificate_limit,
+    clustered_limit,
     mean_interval,
     move_cap,
     notice_of,
@@ -25,6 +26,7 @@ from elsewise.confidence import (
 )
 from elsewise.features import largest_squared_move
 from elsewise.measure import input_comparison, output_comparison, output_directions
+from elsewise.models import known_range
 from elsewise.moves import Rows
 from elsewise.request import Bounds, Kind, Population, Problem
 from elsewise.targets import Constant, Derived, DistributionTarget, Question, ResolvedShare, Sample
@@ -147,7 +149,8 @@ def certify_inputs(
     elif method in (Method.AUTO, Method.FINITE_SAMPLE):
         cap = _cap(problem, comparison, theta)
     rng = problem.generator("certificate inputs")
-    return _evidence(comparison, bounds, bounds.inputs, draws, rng, method, cap, None, advise)
+    side = (comparison, bounds, bounds.inputs, draws, rng, method, cap, None, advise)
+    return _evidence(*side, clusters=problem.clusters)
 
 
 def certify_outputs(
@@ -173,9 +176,8 @@ def certify_outputs(
         low, high = support
         # No quantile is farther from another than the ends of the support are.
         largest = math.sqrt(np.mean((high - low) ** 2))
-    return _evidence(
-        comparison, bounds, bounds.outputs, draws, rng, method, None, support, advise, largest
-    )
+    side = (comparison, bounds, bounds.outputs, draws, rng, method, None, support, advise)
+    return _evidence(*side, largest=largest, clusters=problem.clusters)
 
 
 def output_support(problem: Problem) -> tuple[float, float] | None:
@@ -183,8 +185,7 @@ def output_support(problem: Problem) -> tuple[float, float] | None:
     if problem.bounds.support is not None:
         low, high = problem.bounds.support
         return float(low), float(high)
-    known = problem.outputs.probability and not getattr(problem.outputs, "guessed", False)
-    return (0.0, 1.0) if known else None
+    return known_range(problem.outputs)
 
 
 def _cap(problem: Problem, comparison: Comparison, theta: np.ndarray) -> float | None:
@@ -226,12 +227,15 @@ def _evidence(
     support: Support | None,
     advise: bool,
     largest: float = math.inf,
+    clusters: np.ndarray | None = None,
 ) -> Evidence:
     """Look at one side; no distance is larger than ``largest``, whatever the rows."""
     level = bounds.side_level
     limit = certificate_limit(
         comparison, draws, rng, cap=cap, support=support, level=level, method=method
     )
+    if clusters is not None and method is not Method.EXACT:
+        limit = clustered_limit(comparison, limit, clusters)
     exact = method is Method.EXACT
     probability = None
     if bound is not None and not exact:

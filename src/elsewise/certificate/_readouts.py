@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from elsewise.confidence import Interval, Method, mean_interval, share_interval
+from elsewise.confidence import Interval, Method, clustered_interval, mean_interval, share_interval
 from elsewise.request import Problem
 from elsewise.targets import Constant, Derived, DistributionTarget, ResolvedShare, Sample
 
@@ -78,19 +78,23 @@ def read_out(
     )
     sign, side = (-1.0, "below") if below else (1.0, "above")
 
+    def by_cluster(interval: Interval, values: np.ndarray) -> Interval:
+        clusters = problem.clusters
+        return interval if clusters is None else clustered_interval(interval, values, clusters)
+
     def mean(values: np.ndarray) -> Interval:
         if exact:
             return Interval.known(float(np.mean(values)))
         # The same order of bets for both: rows that stay as they are have the same interval.
         rng = problem.generator("certificate means")
-        return mean_interval(values, level, rng, support)
+        return by_cluster(mean_interval(values, level, rng, support), values)
 
     def share(values: np.ndarray, cutoff: float) -> Interval:
         # A row at the target itself, but for rounding, is there.
         values, least = sign * values, sign * cutoff - ROUNDING * abs(cutoff)
         if exact:
             return Interval.known(float(np.mean(values >= least)))
-        return share_interval(values, least, level)
+        return by_cluster(share_interval(values, least, level), values >= least)
 
     found = []
     for column, cutoff in enumerate(cuts):

@@ -26,7 +26,7 @@ def side_advice(side: Evidence) -> str:
     distance = side.estimate if side.debiased is None else side.debiased
     if side.upper_limit is None:
         return f"the distance itself is {distance:.4g}"
-    return f"no number of rows will do: the distance itself is about {distance:.4g}"
+    return f"probably no number of rows will do: the distance itself is about {distance:.4g}"
 
 
 def not_claimed(certificate: Certificate) -> tuple[str, ...]:

@@ -34,6 +34,7 @@ from elsewise.confidence._choice import (
     steering_method,
 )
 from elsewise.confidence._clt import clt_limit, influence, normal_limit
+from elsewise.confidence._clusters import clustered_interval, clustered_limit
 from elsewise.confidence._comparison import Comparison, Pairing
 from elsewise.confidence._dkw import dkw_limit
 from elsewise.confidence._doubt import notice_of
@@ -53,6 +54,8 @@ __all__ = [
     "bootstrap_limit",
     "certificate_limit",
     "clt_limit",
+    "clustered_interval",
+    "clustered_limit",
     "count_movers",
     "coupling_limit",
     "debiased_distance",

@@ -8,8 +8,8 @@ from elsewise._arrays import namespace
 from elsewise.confidence._comparison import Comparison
 from elsewise.confidence._limit import UpperLimit
 
+# With fewer rows than this and nothing trimmed, the limit is a finite-sample one.
 FEW_ROWS = 100
-"""With fewer rows than this and nothing trimmed, the limit is a finite-sample one."""
 # From so many rows, of either sample, on the default limit was found to hold.
 FEWEST_ROWS = 50
 # Trimmed less than this, it does not hold with tails heavier than exponential ones (kurtosis).

@@ -109,9 +109,9 @@ def rows_needed(
     rows and for that of the old ones, whose room under the bound is taken at its lower fifth, given
     that there is some.
 
-    Where few rows moved, more rows also bring more movers, and with ten of them the default limit,
-    which is narrower: the nearer of the two is returned. No number is, where the distance itself
-    is probably not under the bound.
+    Where few rows moved, more rows also bring more movers: it is the number that brings ten of
+    them, and with them the default limit, which is narrower, under the bound. There is no number
+    where the distance itself is probably not under the bound.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ def rows_needed(
     >>> comparison = Comparison.paired(x + 0.2 * np.abs(x), x, 0.05)
     >>> limit = certificate_limit(comparison, 199, rng)
     >>> debiased, rows = rows_needed(comparison, limit, 0.175, 0.975, rng)
-    >>> 0.15 < debiased < 0.175, 200 < rows < 800
+    >>> 0.15 < debiased < 0.175, 200 < rows < 2000
     (True, True)
     >>> rows_needed(comparison, limit, 0.1, 0.975, rng)[1] is None
     True
@@ -163,7 +163,7 @@ def rows_needed(
         default = certificate_limit(
             comparison, DRAWS, rng, level=level, method=Method.ASYMPTOTIC
         ).upper(level)
-        needed = min(needed, max(math.ceil(1.3 * rows * FEW_MOVERS / movers), enough(default)))
+        needed = max(math.ceil(1.3 * rows * FEW_MOVERS / movers), enough(default))
     return debiased, needed
 
 

@@ -212,3 +212,9 @@ def probe_rows(encoder: Encoder) -> np.ndarray:
             column = np.round(column)
         columns.append(column)
     return np.stack(columns, axis=1)
+
+
+def known_range(outputs: Outputs) -> tuple[float, float] | None:
+    """Return the ends that no output can leave: of probabilities, unless they were only guessed."""
+    known = outputs.probability and not getattr(outputs, "guessed", False)
+    return (0.0, 1.0) if known else None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from elsewise.request._ask import Asked, ask, check_seed
 from elsewise.request._bounds import Bounds
-from elsewise.request._halve import CERTIFIED_ROWS, Halves, halve
+from elsewise.request._halve import CERTIFIED_ROWS, Halves, halve, repeated_rows
 from elsewise.request._kinds import Kind, Verdict
 from elsewise.request._pose import pose
 from elsewise.request._problem import (
@@ -40,4 +40,5 @@ __all__ = [
     "halve",
     "populate",
     "pose",
+    "repeated_rows",
 ]

@@ -13,6 +13,7 @@ from elsewise._arrays import to_numpy
 from elsewise.confidence import Method
 from elsewise.errors import InvalidInput
 from elsewise.features import Encoder, Schema
+from elsewise.models import known_range
 from elsewise.request._bounds import Bounds
 from elsewise.request._kinds import Kind
 from elsewise.request._pose import pose
@@ -132,10 +133,10 @@ def _check_certifiable(problem: Problem) -> None:
             received="1",
             fix="use targets.constant(value) to ask for one value",
         )
-    stated = bounds.support is not None
-    known = stated or (outputs.probability and not getattr(outputs, "guessed", False))
-    if known and bounds.method == Method.FINITE_SAMPLE and isinstance(target, Sample):
-        low, high = bounds.support or (0.0, 1.0)
+    ends = bounds.support or known_range(outputs)
+    known = ends is not None
+    if ends is not None and isinstance(target, Sample):
+        low, high = ends
         wanted = to_numpy(target.values)
         known = bool(np.all((wanted >= low) & (wanted <= high)))
     if bounds.method == Method.FINITE_SAMPLE and not known:

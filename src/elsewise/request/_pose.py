@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -10,7 +11,7 @@ import pandas as pd
 from elsewise._arrays import LARGEST, Array, to_numpy
 from elsewise.errors import InvalidInput
 from elsewise.features import Encoder, Schema
-from elsewise.models import Outputs, bind
+from elsewise.models import Outputs, bind, known_range
 from elsewise.request._bounds import Bounds
 from elsewise.request._problem import Problem, generator
 from elsewise.request._request import Request
@@ -56,7 +57,7 @@ def pose(request: Request, bounds: Bounds) -> tuple[Problem, Encoder]:
     precise_outputs = precise.values(placed)
     _check_outputs(precise_outputs)
     target = resolve(target, precise_outputs, labels)
-    support = bounds.support or ((0.0, 1.0) if outputs.probability else None)
+    support = bounds.support or known_range(outputs)
     check_levels(target, support, outputs.probability)
     if target.columns not in (None, outputs.columns):
         raise InvalidInput(
@@ -80,6 +81,7 @@ def pose(request: Request, bounds: Bounds) -> tuple[Problem, Encoder]:
         bounds=bounds,
         unit=_unit(precise, known),
         seed=seed,
+        clusters=_clusters(request.clusters, rows),
     )
     return problem, encoder
 
@@ -123,6 +125,29 @@ def _check_free(schema: Schema) -> None:
             received="every feature is frozen",
             fix="free one with schema.free(name)",
         )
+
+
+def _clusters(given: Any, rows: pd.DataFrame) -> np.ndarray | None:
+    """The number (n,) of each row's cluster, from labels or from the name of a column."""
+    if given is None:
+        return None
+    labels = rows[given] if isinstance(given, str) and given in rows.columns else given
+    if isinstance(labels, str) or len(labels) != len(rows) or pd.isna(labels).any():
+        raise InvalidInput(
+            "clusters",
+            expected=f"a column of the rows, or {len(rows)} labels with none missing",
+            received=repr(labels) if isinstance(labels, str) else f"{len(labels)} labels",
+            fix="give every row the label of the customer, site or period it belongs to",
+        )
+    found: np.ndarray = pd.factorize(np.asarray(labels))[0]
+    if len(np.unique(found)) < 4:
+        raise InvalidInput(
+            "clusters",
+            expected="at least 4 clusters, two for each half",
+            received=f"{len(np.unique(found))}",
+            fix="leave clusters out, or label smaller groups of rows",
+        )
+    return found
 
 
 def _in_order(schema: Schema, rows: pd.DataFrame) -> Schema:

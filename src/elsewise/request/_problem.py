@@ -48,6 +48,8 @@ class Problem:
     """What outputs are counted in where they are weighed against inputs."""
     seed: int = 0
     """The one source of randomness."""
+    clusters: np.ndarray | None = None
+    """int (n,): which rows belong together, as of one customer; None: they are independent."""
 
     def generator(self, purpose: str) -> np.random.Generator:
         """Return the random generator for one purpose: the same seed and purpose, the same draws.

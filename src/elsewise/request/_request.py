@@ -39,5 +39,6 @@ class Request:
     population: str = "sample"
     seed: int = 0
     settings: Settings | None = None
+    clusters: Any = None
     name: Hashable = ""
     """Its name among many; a tuple where it has several parts, as ("north", 2024)."""
