@@ -40,6 +40,10 @@ def not_claimed(certificate: Certificate) -> tuple[str, ...]:
         said.append(
             f"Nothing about the most extreme {percent(certificate.trim, exact=True)} at either end."
         )
+        said.append(
+            "Of inputs these are the ends of each projection: other rows in every direction, so no "
+            "rows that could be named."
+        )
     if certificate.kind is Kind.IN_SAMPLE:
         said.append("Descriptive: computed on the rows the map was fitted to, not on unseen ones.")
     if certificate.kind is Kind.POPULATION:
