@@ -57,6 +57,8 @@ class Cell:
     coverage_975: float | None
     switched: float | None
     """Share of samples for which the certificate chose a finite-sample method."""
+    noticed: float | None = None
+    """Share of the certificate's misses that carry a notice; None where nothing is missed."""
 
 
 def truths_of(
@@ -130,6 +132,7 @@ def _cell(
     means = [None if np.isnan(share) else float(share) for share in covers.mean(axis=0)]
     shares = dict(zip(LEVELS, means, strict=True))
     median = float(np.median(uppers))
+    said = np.array([each.noticed[place] for each in answers])[uppers < truth]
     return Cell(
         scenario=scenario.name,
         side=scenario.side,
@@ -149,4 +152,5 @@ def _cell(
         coverage_90=shares[0.9],
         coverage_975=shares[0.975],
         switched=switched if method == "certificate" else None,
+        noticed=float(np.mean(said)) if method == "certificate" and said.size else None,
     )

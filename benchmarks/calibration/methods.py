@@ -25,6 +25,7 @@ from elsewise.confidence import (
     coupling_limit,
     default_limit,
     dkw_limit,
+    notice_of,
     support_cap,
 )
 from elsewise.confidence._betting import is_coupled
@@ -85,6 +86,8 @@ class Answers(NamedTuple):
     methods: dict[str, Answer]
     chosen: tuple[str, ...]
     """The method the certificate chose at each trim."""
+    noticed: tuple[bool, ...]
+    """Whether it said at each trim that its limit may be too small."""
 
 
 def answers_of(
@@ -114,19 +117,21 @@ def answers_of(
         for name, values in uppers.items()
     }
     # A single resample is enough to learn what the certificate chooses.
-    choices = [certificate_of(scenario, comparison, rng, draws=1) for comparison in comparisons]
+    draws = DRAWS if scenario.direct else 1
+    choices = [certificate_of(scenario, comparison, rng, draws) for comparison in comparisons]
     default = found["default"]
     found["certificate"] = _stacked(
         [
             (default.upper[place], default.covers[place])
-            if choice.method == DEFAULT
+            if choice.method == DEFAULT and not scenario.direct
             else (choice.upper(NOMINAL), _covers(choice, truths[place]))
             for place, choice in enumerate(choices)
         ]
     )
     if finite_sample:
         found |= _finite_sample(scenario, comparisons, truths, rng)
-    return Answers(estimates, found, tuple(choice.method for choice in choices))
+    noticed = tuple(bool(notice_of(choice)) for choice in choices)
+    return Answers(estimates, found, tuple(choice.method for choice in choices), noticed)
 
 
 def certificate_of(

@@ -25,6 +25,7 @@ __all__ = [
     "large_sample_distances",
     "outputs",
     "scenarios",
+    "untuned",
 ]
 
 DIMENSIONS = (2, 10, 23)
@@ -61,6 +62,8 @@ class Scenario:
     """Largest cost of a row, known beforehand."""
     support: tuple[float, float] | None = None
     """Smallest and largest possible value, known beforehand."""
+    direct: bool = False
+    """Whether the library's own certificate is asked, because its resamples cannot be shared."""
 
     @property
     def key(self) -> str:
@@ -136,6 +139,64 @@ def outputs() -> Iterator[Scenario]:
     )
 
 
+def untuned() -> Iterator[Scenario]:
+    """Outputs that no limit was tuned on: small targets, few movers under nudges, tails, trees."""
+
+    def scenario(name: str, draw: Draw, **fields: object) -> Scenario:
+        return Scenario(
+            **{"side": "outputs", "dimension": 1, "paired": True, "truth": None}
+            | {"name": name, "draw": draw}
+            | fields
+        )
+
+    unit = {"support": (0.0, 1.0)}
+    for count in (15, 30, 100):
+        yield scenario(f"target of {count} values", _small_target(count), paired=False, **unit)
+    yield scenario("1% moves and a nudge", _nudged, cap=64.0)
+    yield scenario("lognormal", _reduced(lambda rng, size: np.exp(rng.standard_normal(size))))
+    yield scenario("Pareto", _reduced(lambda rng, size: 1.0 + rng.pareto(2.1, size)))
+    yield scenario("zero-inflated", _reduced(_with_zeros))
+    yield scenario("stump", _stump, direct=True, **unit)
+
+
+def _small_target(count: int) -> Draw:
+    def draw(rng: np.random.Generator, rows: int) -> tuple[np.ndarray, np.ndarray]:
+        def scores(size: int, zeros: float) -> np.ndarray:
+            return np.where(rng.random((1, size)) < zeros, 0.0, rng.uniform(0.9, 1.0, (1, size)))
+
+        # The truth is that of the law the target was drawn from.
+        return scores(rows, 0.02), scores(rows if rows >= BATCH_ROWS else count, 0.12)
+
+    return draw
+
+
+def _nudged(rng: np.random.Generator, rows: int) -> tuple[np.ndarray, np.ndarray]:
+    factual = rng.standard_normal((1, rows))
+    return factual + 0.02 + 3.0 * (rng.random((1, rows)) < 0.01), factual
+
+
+def _reduced(amounts: Callable[[np.random.Generator, tuple[int, int]], np.ndarray]) -> Draw:
+    """Amounts wanted at 2 at most, of which a fifth of the excess is left."""
+
+    def draw(rng: np.random.Generator, rows: int) -> tuple[np.ndarray, np.ndarray]:
+        factual = amounts(rng, (1, rows))
+        wanted = np.minimum(factual, 2.0)
+        return wanted + 0.2 * (factual - wanted), wanted
+
+    return draw
+
+
+def _with_zeros(rng: np.random.Generator, size: tuple[int, int]) -> np.ndarray:
+    return np.exp(rng.standard_normal(size)) * (rng.random(size) < 0.7)
+
+
+def _stump(rng: np.random.Generator, rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """Three outputs, wanted at 0.45 at most; three in ten of those above stay there."""
+    factual = rng.choice([0.2, 0.4, 0.7], p=[0.4, 0.4, 0.2], size=(1, rows))
+    stays = rng.random((1, rows)) < 0.3
+    return np.where((factual > 0.45) & ~stays, 0.4, factual), np.minimum(factual, 0.45)
+
+
 def inputs(dimension: int) -> Iterator[Scenario]:
     """Rows, and where they were moved."""
     rng = np.random.default_rng([7, dimension])
@@ -189,7 +250,7 @@ def inputs(dimension: int) -> Iterator[Scenario]:
 
 def scenarios() -> tuple[Scenario, ...]:
     """Every scenario of the grid."""
-    return (*outputs(), *(one for dimension in DIMENSIONS for one in inputs(dimension)))
+    return (*outputs(), *untuned(), *(one for dimension in DIMENSIONS for one in inputs(dimension)))
 
 
 NOISE, NOISE_ENDS = 0.01, 8.0
