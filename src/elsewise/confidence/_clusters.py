@@ -22,8 +22,6 @@ from elsewise.confidence._limit import UpperLimit
 if TYPE_CHECKING:
     from elsewise.confidence._intervals import Interval
 
-__all__ = ["clustered_interval", "clustered_limit"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ClusteredLimit:

@@ -13,7 +13,6 @@ from elsewise.errors import InvalidInput, ModelError
 if TYPE_CHECKING:
     from elsewise.features import Encoder
 
-
 # Rows a model is tried out on when it is bound.
 PROBES = 32
 
