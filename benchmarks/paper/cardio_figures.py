@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from benchmarks.paper import data, joint_pictures, models
+from benchmarks.paper import data, joint_pictures, models, plans
 from benchmarks.paper.pictures import plt, save
 from benchmarks.paper.tables import markdown, number
 from benchmarks.rivals.compare import Case
@@ -90,7 +90,7 @@ def convergence(folder: Path) -> dict[str, Any]:
 
 
 def _plans(explanation: ew.Explanation, folder: Path) -> dict[str, float]:
-    mu, nu = explanation.mu(), explanation.nu()
+    mu, nu = plans.mu(explanation), plans.nu(explanation)
     figure, axes = plt.subplots(1, 2, figsize=(9.0, 4.2), layout="constrained")
     joint_pictures.mu(explanation, axes[0], mu)
     joint_pictures.nu(explanation, axes[1], nu)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
+from benchmarks.paper import plans
 from matplotlib.axes import Axes
 from matplotlib.colors import Colormap, LinearSegmentedColormap, to_rgb
 
@@ -45,10 +46,10 @@ def mu(
     ax
         Where to draw; a new figure by default.
     plan
-        ``explanation.mu()``, if it is at hand.
+        ``plans.mu(explanation)``, if it is at hand.
     """
     order = _output_order(explanation)
-    mass = _binned(explanation.mu() if plan is None else plan, order, order)
+    mass = _binned(plans.mu(explanation) if plan is None else plan, order, order)
     return _heat(canvas(ax, 4.4, 4.0), mass, "Input plan (mu)", "factual rows")
 
 
@@ -67,7 +68,7 @@ def nu(
     ax
         Where to draw; a new figure by default.
     plan
-        ``explanation.nu()``, if it is at hand.
+        ``plans.nu(explanation)``, if it is at hand.
     """
     order = _output_order(explanation)
     target = explanation.problem.target
@@ -77,7 +78,7 @@ def nu(
         wanted = np.argsort(np.asarray(target.values)[:, 0], kind="stable")
     elif isinstance(target, Derived | Constant):
         wanted = order
-    mass = _binned(explanation.nu() if plan is None else plan, order, wanted)
+    mass = _binned(plans.nu(explanation) if plan is None else plan, order, wanted)
     return _heat(canvas(ax, 4.4, 4.0), mass, "Output plan (nu)", "target")
 
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-import scipy.sparse
 
 from elsewise._arrays import to_numpy
 from elsewise._resources import using
@@ -21,15 +20,7 @@ from elsewise.moves import QuestionMap, Rows
 from elsewise.request import Problem, Verdict
 from elsewise.search import Iteration
 from elsewise.settings import Settings
-from elsewise.targets import Constant, Derived, Sample
 from elsewise.text import format_distinct, percent
-from elsewise.transport import (
-    coupling,
-    direction_blocks,
-    pack_directions,
-    project,
-    unpack_directions,
-)
 
 if TYPE_CHECKING:
     from elsewise.analysis import Effects, Frontier, Groups, Stability
@@ -239,46 +230,6 @@ class Explanation:
         from elsewise.analysis import stability_of
 
         return stability_of(self, seeds, progress)
-
-    def mu(self, directions: np.ndarray | None = None) -> scipy.sparse.csr_array:
-        """Input plan between counterfactual and factual rows, averaged over directions.
-
-        Sparse (n, n), of mass 1. By default on the directions of the fit.
-        """
-        embedding = self.problem.embedding
-        if directions is None:
-            directions = self._directions()
-        return coupling(
-            project(to_numpy(embedding.embed(self.rows.codes)), directions),
-            project(to_numpy(embedding.embed(self.problem.factual)), directions),
-        )
-
-    def nu(self) -> scipy.sparse.csr_array:
-        """Output plan between counterfactual outputs and the target, sparse (n, m), of mass 1.
-
-        A known distribution is represented by as many quantiles as there are rows.
-        """
-        target, outputs = self.problem.target, self.outputs
-        if isinstance(target, Sample):
-            wanted = target.values  # noqa: PD011
-        elif isinstance(target, Derived | Constant):
-            wanted = to_numpy(target.of(self.factual_outputs))
-        else:
-            wanted, _ = target.cells(np.linspace(0.0, 1.0, len(outputs) + 1))
-            wanted = wanted[:, None]
-        directions = self._output_directions()
-        return coupling(project(outputs, directions), project(wanted, directions))
-
-    def _directions(self) -> Any:
-        if self.map.steps:
-            packed = pack_directions(self.map.steps[0].directions)
-            return unpack_directions(to_numpy(packed))
-        return direction_blocks(self.problem.embedding.size, self.problem.generator("directions"))
-
-    def _output_directions(self) -> np.ndarray:
-        if self.map.steps:
-            return to_numpy(self.map.steps[0].output_directions)
-        return np.ones((1, 1)) if self.outputs.shape[1] == 1 else np.eye(self.outputs.shape[1])
 
     def save(self, folder: str | Path) -> Path:
         """Write the explanation to a folder of JSON and npz (no pickle); see `elsewise.load`."""

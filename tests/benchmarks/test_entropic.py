@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from benchmarks.paper.plans import coupling
 from benchmarks.rivals import entropic
 from benchmarks.rivals.entropic import entropic_plans, entropic_search
 
@@ -17,7 +18,6 @@ import elsewise as ew
 from elsewise._arrays import to_numpy
 from elsewise.errors import InvalidInput
 from elsewise.transport import (
-    coupling,
     potentials,
     reference,
     sorted_squared_distances,

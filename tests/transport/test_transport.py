@@ -20,7 +20,6 @@ from elsewise.transport import (
     MonotoneMaps,
     Ranked,
     _ranking,
-    coupling,
     direction_blocks,
     fit_monotone_maps,
     project,
@@ -255,40 +254,6 @@ def test_same_generator_same_directions() -> None:
     assert not np.array_equal(first, other)
 
 
-# --- couplings ------------------------------------------------------------------------------------
-
-
-@LAWS
-@given(st.integers(1, 9), st.integers(1, 9), st.integers(0, 2**32))
-def test_coupling_is_pots_plan(n: int, m: int, seed: int) -> None:
-    """Without ties the optimal plan in one dimension is unique."""
-    rng = np.random.default_rng(seed)
-    x, y = rng.normal(size=n), rng.normal(size=m)
-    plan = coupling(x[None], y[None]).toarray()
-    expected = ot.emd_1d(x, y)
-    np.testing.assert_allclose(plan, expected, atol=1e-12)
-
-
-@LAWS
-@given(st.integers(1, 9), st.integers(1, 9), st.integers(1, 5), st.integers(0, 2**32))
-def test_coupling_has_mass_one_and_even_marginals(n: int, m: int, count: int, seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    x, y = rng.integers(0, 4, (count, n)).astype(float), rng.normal(size=(count, m))
-    plan = coupling(x, y)
-    assert plan.shape == (n, m)
-    assert plan.nnz <= count * (n + m - 1)
-    assert plan.sum() == pytest.approx(1)
-    np.testing.assert_allclose(plan.sum(axis=1), np.full(n, 1 / n))
-    np.testing.assert_allclose(plan.sum(axis=0), np.full(m, 1 / m))
-    single = [coupling(x[k : k + 1], y[k : k + 1]).toarray() for k in range(count)]
-    np.testing.assert_allclose(plan.toarray(), np.mean(single, axis=0), atol=1e-12)
-    # Its cost is the distance, ties or not.
-    costs = [(x[k][:, None] - y[k]) ** 2 for k in range(count)]
-    total = np.mean([np.sum(p * c) for p, c in zip(single, costs, strict=True)])
-    fixed = reference(np.sort(y), n)
-    assert total == pytest.approx(np.mean(sorted_squared_distances(np.sort(x), fixed)))
-
-
 # --- monotone maps --------------------------------------------------------------------------------
 
 
@@ -432,7 +397,6 @@ PUBLIC = {
     "sliced_squared_distance_and_gradient": lambda a: sliced_squared_distance_and_gradient(
         a(X), a(Y), a(THETA), 0.05
     ),
-    "coupling": lambda a: coupling(project(a(X), a(THETA)), project(a(Y), a(THETA))),
     "fit_monotone_maps": lambda a: fit_monotone_maps(a(TIED), a(PARTNERS), 1.0),
     "fit_monotone_maps unsmoothed": lambda a: fit_monotone_maps(a(TIED), a(PARTNERS), 0.0),
     "MonotoneMaps": lambda a: MonotoneMaps(

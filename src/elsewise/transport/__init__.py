@@ -8,7 +8,6 @@ Everything here is written on the array API standard and gives the same numbers 
 array-api-strict.
 """
 
-from elsewise.transport._coupling import coupling
 from elsewise.transport._directions import (
     DEVICE_PART,
     PART,
@@ -45,7 +44,6 @@ __all__ = [
     "Reference",
     "Segments",
     "cell_weights",
-    "coupling",
     "direction_blocks",
     "direction_parts",
     "directions_like",
