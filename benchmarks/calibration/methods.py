@@ -13,6 +13,7 @@ from copy import deepcopy
 from typing import NamedTuple
 
 import numpy as np
+from benchmarks.rivals.dkw import dkw_limit
 
 from elsewise.confidence import (
     Comparison,
@@ -24,7 +25,6 @@ from elsewise.confidence import (
     clt_limit,
     coupling_limit,
     default_limit,
-    dkw_limit,
     notice_of,
     support_cap,
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import math
 
 import array_api_strict
@@ -9,6 +10,7 @@ import numpy as np
 import ot
 import pytest
 import torch
+from benchmarks.rivals.dkw import dkw_limit
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import ndtri
@@ -21,7 +23,6 @@ from elsewise.confidence import (
     bootstrap_limit,
     clt_limit,
     default_limit,
-    dkw_limit,
     largest,
 )
 from elsewise.confidence._bootstrap import _resample, _Table, bootstrap_distances
@@ -526,3 +527,9 @@ def test_the_largest_of_nothing_is_refused():
 
 def test_public_names():
     assert all(hasattr(confidence, name) for name in confidence.__all__)
+
+
+def test_examples_of_the_bands() -> None:
+    from benchmarks.rivals import dkw
+
+    assert not doctest.testmod(dkw).failed

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from benchmarks.rivals.dkw import dkw_limit
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -17,7 +18,6 @@ from elsewise.confidence import (
     coupling_limit,
     debiased_distance,
     default_limit,
-    dkw_limit,
     move_cap,
     suggested_rows,
     support_cap,

@@ -15,7 +15,6 @@ method                    guarantee                            use
                                                                outputs with a constant target
 `band_limit`              every sample size, known support     outputs, few rows
 `rank_shift_limit`        asymptotic in the quantiles only     paired rows of which few moved
-`dkw_limit`               every sample size, known support     the paper's bands, wide
 ========================  ===================================  =============================
 
 `rows_needed` says how many rows would bring a limit under its bound; `mean_interval` and
@@ -36,7 +35,6 @@ from elsewise.confidence._choice import (
 from elsewise.confidence._clt import clt_limit, influence, normal_limit
 from elsewise.confidence._clusters import clustered_interval, clustered_limit
 from elsewise.confidence._comparison import Comparison, Pairing
-from elsewise.confidence._dkw import dkw_limit
 from elsewise.confidence._doubt import notice_of
 from elsewise.confidence._exact import exact_limit, known_limit
 from elsewise.confidence._intervals import Interval, mean_interval, share_interval
@@ -60,7 +58,6 @@ __all__ = [
     "coupling_limit",
     "debiased_distance",
     "default_limit",
-    "dkw_limit",
     "exact_limit",
     "influence",
     "known_limit",

@@ -90,7 +90,7 @@ def band_limit(comparison: Comparison, support: Support = None) -> UpperLimit:
     """Limit the distance by bands of equal local level, for every number of rows.
 
     The probability that the bands hold is exact, over those order statistics only that the trimmed
-    range uses. As with `dkw_limit`, two samples share the error, N directions share it again
+    range uses. Two samples share the error, N directions share it again
     (Bonferroni), and a known constant at an end of the support needs one side of the band only.
 
     The set-up for a sample size, trim and level is kept for later calls: under a second at 2000

@@ -139,9 +139,9 @@ def largest(*limits: UpperLimit) -> UpperLimit:
     Examples
     --------
     >>> import numpy as np
-    >>> from elsewise.confidence import Comparison, clt_limit, dkw_limit
+    >>> from elsewise.confidence import Comparison, band_limit, clt_limit
     >>> comparison = Comparison.paired(np.eye(1, 30), np.zeros((1, 30)), 0.0)
-    >>> largest(clt_limit(comparison), dkw_limit(comparison)).upper(0.95)
+    >>> largest(clt_limit(comparison), band_limit(comparison)).upper(0.95)
     inf
     """
     if not limits:
@@ -185,9 +185,9 @@ def best_of_two(first: UpperLimit, second: UpperLimit) -> UpperLimit:
     Examples
     --------
     >>> import numpy as np
-    >>> from elsewise.confidence import Comparison, clt_limit, dkw_limit
+    >>> from elsewise.confidence import Comparison, band_limit, clt_limit
     >>> comparison = Comparison.paired(np.eye(1, 30), np.zeros((1, 30)), 0.1)
-    >>> both = best_of_two(clt_limit(comparison), dkw_limit(comparison))
+    >>> both = best_of_two(clt_limit(comparison), band_limit(comparison))
     >>> both.upper(0.9) == clt_limit(comparison).upper(0.95)
     True
     """

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from elsewise.confidence._comparison import Comparison
-from elsewise.confidence._limit import UpperLimit
+from elsewise.confidence import Comparison, UpperLimit
 from elsewise.confidence._quantiles import Support, Use, assumption_of, limit_from_bands
 
 
