@@ -177,7 +177,9 @@ def boosted(name: str) -> dict[str, Any]:
     """HELOC or COMPAS under LightGBM: 1 to 12 actions beside the full map."""
     from lightgbm import LGBMClassifier
 
-    data = ew.datasets.heloc() if name == "HELOC" else ew.datasets.compas()
+    from benchmarks import datasets
+
+    data = datasets.heloc() if name == "HELOC" else datasets.compas()
     frame = data.frame
     for column in frame.select_dtypes(exclude="number"):
         frame[column] = frame[column].astype("category")

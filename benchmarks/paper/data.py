@@ -1,6 +1,6 @@
 """The paper's data, prepared as published: split, standardized, and the rows to explain.
 
-Tables come from `elsewise.datasets`, which downloads them or reads the folder ``ELSEWISE_DATA``.
+Tables come from `benchmarks.datasets`, which downloads them or reads the folder ``ELSEWISE_DATA``.
 Splits are those of the reference experiments: 80 / 20 in the published order (cardio: shuffled with
 seed 42), and 100 test rows drawn with seed 42.
 """
@@ -15,7 +15,8 @@ import numpy as np
 import pandas as pd
 from sklearn.model_selection import train_test_split
 
-from elsewise import datasets
+from benchmarks import datasets
+from elsewise.datasets import german_credit as german_credit_data
 
 __all__ = [
     "COMPAS_GROUPS",
@@ -99,13 +100,13 @@ def german_credit_one_hot() -> Experiment:
 
 def german_credit_groups() -> dict[str, list[str]]:
     """Return the indicators of each text of German Credit."""
-    texts = [name for name, column in datasets.german_credit().frame.items() if _is_text(column)]
+    texts = [name for name, column in german_credit_data().frame.items() if _is_text(column)]
     columns = german_credit_one_hot().train.columns
     return {text: [name for name in columns if name.startswith(f"{text}_")] for text in texts}
 
 
 def _german_credit() -> tuple[pd.DataFrame, pd.Series]:
-    data = datasets.german_credit()
+    data = german_credit_data()
     texts = [name for name, column in data.frame.items() if _is_text(column)]
     return data.frame.fillna(dict.fromkeys(texts, "Unknown")), data.outcome
 

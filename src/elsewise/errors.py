@@ -7,7 +7,6 @@
     ├── ModelError (RuntimeError)      the user's model raised or returned something unusable
     ├── NotFeasible (RuntimeError)     the limits could not be met (``raise_for_status``)
     ├── SavedRunError (RuntimeError)   a saved run is missing, damaged, of another version or model
-    ├── DataError (RuntimeError)       a dataset's file cannot be had, or is not the pinned one
     └── MissingExtra (ImportError)     an optional package is needed; the message has the command
 """
 
@@ -22,7 +21,6 @@ from typing import Any, NamedTuple, TypeVar, Union, cast, get_args, get_origin, 
 
 __all__ = [
     "Check",
-    "DataError",
     "ElsewiseError",
     "InvalidInput",
     "MissingExtra",
@@ -90,10 +88,6 @@ class NotFeasible(ElsewiseError, RuntimeError):
 
 class SavedRunError(ElsewiseError, RuntimeError):
     """A saved run cannot be loaded: missing, damaged, another version, or another model."""
-
-
-class DataError(ElsewiseError, RuntimeError):
-    """The file behind a dataset cannot be had, or its bytes are not the pinned ones."""
 
 
 class MissingExtra(ElsewiseError, ImportError):

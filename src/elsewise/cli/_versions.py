@@ -19,7 +19,6 @@ REQUIRED = (
     "jinja2",
     "threadpoolctl",
     "typer",
-    "pooch",
 )
 OPTIONAL = (
     "openpyxl",

@@ -1,4 +1,4 @@
-"""Files that are too large, or not free enough, to travel with the package."""
+"""Files that are too large, or not free enough, to travel with the repository."""
 
 from __future__ import annotations
 
@@ -9,7 +9,12 @@ from pathlib import Path
 import pooch
 from tqdm.auto import tqdm
 
-from elsewise.errors import DataError
+__all__ = ["DataError", "Pinned", "fetch"]
+
+
+class DataError(RuntimeError):
+    """The file behind a dataset cannot be had, or its bytes are not the pinned ones."""
+
 
 FOLDER = "ELSEWISE_DATA"
 """Environment variable that names a local folder with the files."""

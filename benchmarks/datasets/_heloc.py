@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+from benchmarks.datasets._files import Pinned, fetch
 
-from elsewise.datasets._dataset import Dataset
-from elsewise.datasets._files import Pinned, fetch
+from elsewise.datasets import Dataset
 
 FILE = Pinned(
     place="heloc/heloc_dataset_v1.csv",

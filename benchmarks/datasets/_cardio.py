@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pandas as pd
+from benchmarks.datasets._files import Pinned, fetch
 
-from elsewise.datasets._dataset import Dataset
-from elsewise.datasets._files import Pinned, fetch
+from elsewise.datasets import Dataset
 
 FILE = Pinned(
     place="cardio/cardio_train.csv",
