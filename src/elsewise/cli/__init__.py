@@ -14,7 +14,7 @@ import shlex
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.metadata import version as package_version
 from pathlib import Path
@@ -80,7 +80,10 @@ Background = Annotated[
 ]
 Freeze = Annotated[list[str] | None, Option(help="Columns that must not change; repeat or a,b.")]
 Drop = Annotated[list[str] | None, Option(help="Columns to leave out, such as the outcome.")]
+SchemaFile = Annotated[Path | None, Option(help="A file that `elsewise schema` wrote.")]
+Class = Annotated[str | None, Option(help="The class to explain, of several.")]
 Name = Annotated[str, Option(help="What the model's output is called.")]
+OtherName = Annotated[str | None, Option(help="What the model's output is called.")]
 Quiet = Annotated[bool, Option("--quiet", "-q", help="Print nothing but errors.")]
 Json = Annotated[bool, Option("--json", help="Print one JSON object.")]
 Seed = Annotated[int, Option(help="The same seed gives the same result.", min=0)]
@@ -144,10 +147,10 @@ def explain(
     model: Model,
     target: Target,
     bounds: BoundsText = None,
-    output: Annotated[str | None, Option(help="The class to explain.")] = None,
+    output: Class = None,
     freeze: Freeze = None,
     drop: Drop = None,
-    schema: Annotated[Path | None, Option(help="A file that `elsewise schema` wrote.")] = None,
+    schema: SchemaFile = None,
     background: Background = None,
     out: RunFolder = Path("run"),
     formats: Formats = "csv,json",
@@ -206,7 +209,7 @@ def _write_run(
 ) -> tuple[list[str], int]:
     """Fill the folder of a run; returns its exports, and what was escaped in them."""
     explanation.save(folder)
-    command = _command_line()
+    command = shlex.join(["elsewise", *sys.argv[1:]])
     about = json.dumps({"command": command, "output": name})
     (folder / COMMAND).write_text(about, encoding="utf-8")
     files, escaped = export(explanation, folder, kinds, name)
@@ -221,11 +224,11 @@ def difference(
     after: Rows,
     model: Model,
     of: Annotated[str, Option(help="mean, share:0.5 or quantile:0.9.")] = "mean",
-    output: Annotated[str | None, Option(help="The class to look at.")] = None,
+    output: Class = None,
     cluster: Annotated[str | None, Option(help="Column of what rows belong together by.")] = None,
     confidence: Annotated[float, Option(help="Level of all intervals together.")] = 0.95,
     drop: Drop = None,
-    schema: Annotated[Path | None, Option(help="A file that `elsewise schema` wrote.")] = None,
+    schema: SchemaFile = None,
     out: Annotated[Path, Option(help="The page; beside it the numbers, as .npz.")] = Path(
         "difference.html"
     ),
@@ -247,19 +250,15 @@ def difference(
         progress=False if quiet else None,
     )
     place, numbers = found.report(out), found.save(out.with_suffix(".npz"))
-    if as_json:
-        typer.echo(
-            json.dumps(found.to_dict() | {"exit_code": 0, "files": [str(place), str(numbers)]})
-        )
-    elif not quiet:
-        typer.echo(f"{found}\n\nReport: {place}")
+    record = found.to_dict() | {"exit_code": 0, "files": [str(place), str(numbers)]}
+    _tell(record, f"{found}\n\nReport: {place}", quiet, as_json)
 
 
 @app.command()
 def report(
     run: Run,
     out: Annotated[Path | None, Option(help="The page; by default report.html in the run.")] = None,
-    name: Annotated[str | None, Option(help="What the model's output is called.")] = None,
+    name: OtherName = None,
     rows: Annotated[int, Option(help="Show so many single rows.", min=0)] = 0,
     quiet: Quiet = False,
 ) -> None:
@@ -283,7 +282,7 @@ def policy(
     model: Annotated[
         str | None, Option(help="As in explain; without it the run's saved policy is printed.")
     ] = None,
-    output: Annotated[str | None, Option(help="The class that was explained.")] = None,
+    output: Class = None,
     cells: Annotated[int, Option(help="Most changes an action makes.", min=1)] = 2,
     rule: Annotated[bool, Option("--rule", help="Say by a rule whom each action is for.")] = False,
     budget: Annotated[float | None, Option(help="Spend at most this on all rows.")] = None,
@@ -302,21 +301,17 @@ def policy(
         found = Policy.load(run)
     else:
         raise SavedRunError(f"{run}: expected a saved policy, received none. Fix: pass --model.")
-    if as_json:
-        said = {"exit_code": CERTIFIED if found.ok else NOT_FEASIBLE, "file": str(place)}
-        lines = [line._asdict() for line in found.lines]
-        told = {"verdict": found.verdict.value, "lines": lines, "summary": found.summary}
-        typer.echo(json.dumps(said | told, allow_nan=False))
-    else:
-        _say(str(found), quiet)
-    raise typer.Exit(CERTIFIED if found.ok else NOT_FEASIBLE)
+    code, lines = _code(found), [line._asdict() for line in found.lines]
+    record = {"exit_code": code, "file": str(place), "verdict": found.verdict.value}
+    _tell(record | {"lines": lines, "summary": found.summary}, str(found), quiet, as_json)
+    raise typer.Exit(code)
 
 
 @app.command()
 def compare(
     runs: Annotated[list[Path], Argument(help="Folders that `elsewise explain` wrote.")],
     out: Annotated[Path, Option(help="The page.")] = Path("comparison.html"),
-    name: Annotated[str | None, Option(help="What the model's output is called.")] = None,
+    name: OtherName = None,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -327,7 +322,7 @@ def compare(
     place = write_text(reports.render_comparison(explanations, output=output), out)
     if as_json:
         found = {label: reports.summary(e, output[label]) for label, e in explanations.items()}
-        typer.echo(json.dumps({"exit_code": 0, "file": str(place), "runs": found}, allow_nan=False))
+        _tell({"exit_code": 0, "file": str(place), "runs": found}, "", quiet, as_json)
     elif not quiet:
         for label, explanation in explanations.items():
             _echo(f"{label}: certificate {explanation.certificate.verdict}")
@@ -340,7 +335,7 @@ def apply(
     run: Run,
     rows: Rows,
     model: Model,
-    output: Annotated[str | None, Option(help="The class that was explained.")] = None,
+    output: Class = None,
     drop: Drop = None,
     out: Annotated[Path, Option(help="A .csv, .parquet or .xlsx file.")] = Path("moved.csv"),
     quiet: Quiet = False,
@@ -403,8 +398,7 @@ def _of_the_system(error: OSError) -> str:
 
 def _fail(message: str, code: int, given: Sequence[str]) -> int:
     _echo(f"elsewise: {message}", err=True)
-    if "--json" in given:
-        typer.echo(json.dumps({"error": message, "exit_code": code}))
+    _tell({"error": message, "exit_code": code}, "", quiet=True, as_json="--json" in given)
     return code
 
 
@@ -466,9 +460,9 @@ def _tables(
 ) -> tuple[Any, Any]:
     """Read rows and background without the dropped columns, of which each must be in one."""
     table = read_table(rows)
-    other = None if background is None else read_table(background, second)
-    found = [part for part in (table, other) if part is not None]
-    for name in (names := [part.strip() for text in drop or () for part in text.split(",")]):
+    found = [table] if background is None else [table, read_table(background, second)]
+    names = [part.strip() for text in drop or () for part in text.split(",")]
+    for name in names:
         if not any(name in part.columns for part in found):
             raise InvalidInput(
                 "--drop",
@@ -476,9 +470,8 @@ def _tables(
                 received=name,
                 fix="check the spelling, and repeat the option for names with commas",
             )
-    return table.drop(columns=names, errors="ignore"), (
-        None if other is None else other.drop(columns=names, errors="ignore")
-    )
+    kept, *other = (part.drop(columns=names, errors="ignore") for part in found)
+    return kept, other[0] if other else None
 
 
 def _about(run: Path) -> dict[str, Any]:
@@ -500,12 +493,8 @@ def _distinct(runs: Sequence[Path]) -> list[str]:
     return [f"{k + 1}: {run}" for k, run in enumerate(runs)]
 
 
-def _command_line() -> str:
-    return shlex.join(["elsewise", *sys.argv[1:]])
-
-
-def _code(explanation: Explanation) -> int:
-    return CERTIFIED if explanation.ok else NOT_FEASIBLE
+def _code(found: Explanation | Policy) -> int:
+    return CERTIFIED if found.ok else NOT_FEASIBLE
 
 
 def _print_answer(explanation: Explanation, name: str) -> None:
@@ -526,7 +515,15 @@ def _print_json(
         "folder": str(folder),
         "files": list(files),
     }
-    typer.echo(json.dumps(content, allow_nan=False))
+    _tell(content, "", quiet=True, as_json=True)
+
+
+def _tell(record: Mapping[str, Any], words: str, quiet: bool, as_json: bool) -> None:
+    """Print one JSON object, or what it says in words, or nothing."""
+    if as_json:
+        typer.echo(json.dumps(record, allow_nan=False))
+    else:
+        _say(words, quiet)
 
 
 def _echo(text: str, *, err: bool = False) -> None:

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 
 FORMATS = ("csv", "json", "xlsx", "parquet")
+COLUMNS = ["estimate", "untrimmed", "upper_limit", "bound", "met", "probability", "method"]
+COLUMNS += ["assumption", "directions", "rows_needed"]
+"""What is exported of each side of a certificate."""
 FORMULA = re.compile(r"[=@\t\r]|[+-](?![\d.,eE+-]*$)")
 """What a spreadsheet takes for a formula; signed numbers are none."""
 
@@ -130,24 +133,9 @@ def _flat(name: Any) -> Any:
 def certificate_table(explanation: Explanation) -> pd.DataFrame:
     """The certificate as one row per side."""
     certificate = explanation.certificate
-    columns = (
-        "estimate",
-        "untrimmed",
-        "upper_limit",
-        "bound",
-        "met",
-        "probability",
-        "method",
-        "assumption",
-        "directions",
-        "rows_needed",
-    )
-    rows = {
-        name: {column: getattr(side, column) for column in columns}
-        for name, side in (("inputs", certificate.inputs), ("outputs", certificate.outputs))
-    }
-    table = pd.DataFrame.from_dict(rows, orient="index", columns=list(columns))
-    table.index.name = "side"
+    sides = {"inputs": certificate.inputs, "outputs": certificate.outputs}
+    rows = {name: [getattr(side, column) for column in COLUMNS] for name, side in sides.items()}
+    table = pd.DataFrame.from_dict(rows, orient="index", columns=COLUMNS).rename_axis("side")
     return table.assign(
         kind=certificate.kind.value,
         confidence=certificate.confidence,

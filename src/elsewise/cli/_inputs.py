@@ -37,17 +37,23 @@ TARGETS = (
     "share, quantile, mean, label, at_least, at_most, constant, shift, scale, sample, group or "
     "distribution"
 )
+MODELS = "a .joblib or .pickle file, or module:name"
+TABLES = "a readable .csv or .parquet file"
+
+
+def _refused(
+    option: str, expected: str, given: object, fix: str, error: Exception | None = None
+) -> InvalidInput:
+    """Build the error for what an option cannot take, with what a library said about it."""
+    reason = "" if error is None else f" ({type(error).__name__}: {error})"
+    return InvalidInput(option, expected=expected, received=f"{given}{reason}", fix=fix)
 
 
 def read_table(path: Path, argument: str = "rows") -> pd.DataFrame:
     """Read a .csv or .parquet file."""
     if not path.is_file():
-        raise InvalidInput(
-            argument,
-            expected="a .csv or .parquet file",
-            received=f"{path}, which is {'a folder' if path.is_dir() else 'not there'}",
-            fix="check the path",
-        )
+        given = f"{path}, which is {'a folder' if path.is_dir() else 'not there'}"
+        raise _refused(argument, "a .csv or .parquet file", given, "check the path")
     try:
         if path.suffix == ".parquet":
             return pd.read_parquet(path)
@@ -55,12 +61,8 @@ def read_table(path: Path, argument: str = "rows") -> pd.DataFrame:
     except ImportError as error:
         raise MissingExtra("pyarrow", "parquet") from error
     except (ValueError, OSError) as error:
-        raise InvalidInput(
-            argument,
-            expected="a readable .csv or .parquet file",
-            received=f"{path}: {error}",
-            fix="open the file and check its first lines",
-        ) from error
+        fix = "open the file and check its first lines"
+        raise _refused(argument, TABLES, path, fix, error) from error
 
 
 def parse_functional(text: str) -> str | tuple[str, float]:
@@ -75,12 +77,8 @@ def parse_functional(text: str) -> str | tuple[str, float]:
     try:
         return (kind, float(number)) if colon else kind
     except ValueError as error:
-        raise InvalidInput(
-            "--of",
-            expected="mean, share:0.5 or quantile:0.9",
-            received=text,
-            fix="write the cut-off or the level after the colon",
-        ) from error
+        fix = "write the cut-off or the level after the colon"
+        raise _refused("--of", "mean, share:0.5 or quantile:0.9", text, fix) from error
 
 
 def load_model(text: str, output: str | None = None) -> Any:
@@ -91,12 +89,8 @@ def load_model(text: str, output: str | None = None) -> Any:
     classes = getattr(model, "classes_", None)
     labels = {str(label): label for label in ([] if classes is None else classes.tolist())}
     if output not in labels:
-        raise InvalidInput(
-            "--output",
-            expected=f"one of the model's classes {', '.join(labels) or '(it has none)'}",
-            received=output,
-            fix="leave --output out, or name a class",
-        )
+        expected = f"one of the model's classes {', '.join(labels) or '(it has none)'}"
+        raise _refused("--output", expected, output, "leave --output out, or name a class")
     return models.estimator(model, output=labels[output])
 
 
@@ -107,12 +101,7 @@ def is_pickle(text: str) -> bool:
 
 def _from_file(path: Path) -> Any:
     if not path.is_file():
-        raise InvalidInput(
-            "--model",
-            expected="a .joblib or .pickle file, or module:name",
-            received=f"{path}, which is not there",
-            fix="check the path",
-        )
+        raise _refused("--model", MODELS, f"{path}, which is not there", "check the path")
     try:
         if path.suffix == ".joblib":
             import joblib
@@ -122,35 +111,24 @@ def _from_file(path: Path) -> Any:
             return pickle.load(file)
     # A pickle runs its own code: it may fail in any way at all.
     except Exception as error:
-        raise InvalidInput(
-            "--model",
-            expected="a model saved with the installed versions of its packages",
-            received=f"{path}: {type(error).__name__}: {error}",
-            fix="save the model again, or name it as module:name",
-        ) from error
+        expected = "a model saved with the installed versions of its packages"
+        fix = "save the model again, or name it as module:name"
+        raise _refused("--model", expected, path, fix, error) from error
 
 
 def _from_module(text: str) -> Any:
     module, _, name = text.partition(":")
     if not name:
-        raise InvalidInput(
-            "--model",
-            expected="a .joblib or .pickle file, or module:name",
-            received=text,
-            fix="for example scoring:predict, for the function predict in scoring.py",
-        )
+        fix = "for example scoring:predict, for the function predict in scoring.py"
+        raise _refused("--model", MODELS, text, fix)
     if "" not in sys.path:
         sys.path.insert(0, "")
     try:
         return getattr(importlib.import_module(module), name)
     # The user's module runs its own code: it may fail in any way at all.
     except Exception as error:
-        raise InvalidInput(
-            "--model",
-            expected="an importable module:name",
-            received=f"{text} ({type(error).__name__}: {error})",
-            fix="check the names, and run the command in the module's folder",
-        ) from error
+        fix = "check the names, and run the command in the module's folder"
+        raise _refused("--model", "an importable module:name", text, fix, error) from error
 
 
 def parse_target(text: str) -> targets.Target | targets.Share | targets.Mean:
@@ -176,9 +154,7 @@ def parse_target(text: str) -> targets.Target | targets.Share | targets.Mean:
         return (targets.sample if kind == "sample" else targets.group)(_scores(given))
     if kind == "distribution":
         return _distribution(text, given)
-    raise InvalidInput(
-        "--target", expected=TARGETS, received=text, fix="for example --target at_most:0.4"
-    )
+    raise _refused("--target", TARGETS, text, "for example --target at_most:0.4")
 
 
 def _named(text: str, kind: str, given: str) -> targets.Target | targets.Share | targets.Mean:
@@ -189,12 +165,8 @@ def _named(text: str, kind: str, given: str) -> targets.Target | targets.Share |
     try:
         return NAMED[kind](*plain, **named)
     except TypeError as error:
-        raise InvalidInput(
-            "--target",
-            expected=f"the parts of targets.{kind}",
-            received=f"{text} ({error})",
-            fix="for example --target share:0.6,above=3500",
-        ) from error
+        fix = "for example --target share:0.6,above=3500"
+        raise _refused("--target", f"the parts of targets.{kind}", text, fix, error) from error
 
 
 def _value(text: str) -> float | int | str:
@@ -211,24 +183,16 @@ def _numbers(text: str, given: str) -> list[float]:
     try:
         return [float(part) for part in given.split(",")]
     except ValueError as error:
-        raise InvalidInput(
-            "--target",
-            expected="numbers after the colon",
-            received=text,
-            fix="for example --target at_most:0.4",
-        ) from error
+        fix = "for example --target at_most:0.4"
+        raise _refused("--target", "numbers after the colon", text, fix) from error
 
 
 def _scores(given: str) -> Any:
     path, _, column = given.partition(",")
     table = read_table(Path(path), "--target")
     if column and column not in table.columns:
-        raise InvalidInput(
-            "--target",
-            expected=f"a column of {path}: {', '.join(map(str, table.columns))}",
-            received=column,
-            fix="name the column that holds the outputs",
-        )
+        expected = f"a column of {path}: {', '.join(map(str, table.columns))}"
+        raise _refused("--target", expected, column, "name the column that holds the outputs")
     return (table[[column]] if column else table.select_dtypes("number")).to_numpy()
 
 
@@ -238,12 +202,8 @@ def _distribution(text: str, given: str) -> targets.Target:
     try:
         return targets.distribution(known(*(_numbers(text, rest) if rest else [])))
     except TypeError as error:
-        raise InvalidInput(
-            "--target",
-            expected=f"the parameters of {family}",
-            received=f"{text} ({error})",
-            fix=f"see scipy.stats.{family}",
-        ) from error
+        expected, fix = f"the parameters of {family}", f"see scipy.stats.{family}"
+        raise _refused("--target", expected, text, fix, error) from error
 
 
 def parse_bounds(text: str | None) -> Bounds:
@@ -263,12 +223,9 @@ def parse_bounds(text: str | None) -> Bounds:
                 raise ValueError(name)
             values[name] = _limit_value(name, value)
         except ValueError as error:
-            raise InvalidInput(
-                "--bounds",
-                expected=f"name=value, with names among {', '.join(known)}",
-                received=part,
-                fix="for example --bounds inputs=0.2,outputs=0.1",
-            ) from error
+            expected = f"name=value, with names among {', '.join(known)}"
+            fix = "for example --bounds inputs=0.2,outputs=0.1"
+            raise _refused("--bounds", expected, part, fix) from error
     return Bounds(**values)
 
 
@@ -295,12 +252,9 @@ def make_schema(
         try:
             schema = Schema.from_json(path.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError, InvalidInput) as error:
-            raise InvalidInput(
-                "--schema",
-                expected="a file that `elsewise schema` wrote",
-                received=f"{path}: {error}",
-                fix="run elsewise schema rows.csv --out schema.json",
-            ) from error
+            expected = "a file that `elsewise schema` wrote"
+            fix = "run elsewise schema rows.csv --out schema.json"
+            raise _refused("--schema", expected, path, fix, error) from error
     names = {str(name): name for name in schema.names}
     wanted = [part.strip() for text in freeze for part in text.split(",") if part.strip()]
     return schema.freeze(*(names.get(name, name) for name in wanted))
