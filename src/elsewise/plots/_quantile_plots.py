@@ -71,8 +71,6 @@ def outputs(
     _two_curves(ax, levels, before, after)
     wanted = _target_quantiles(explanation, levels, column)
     ax.plot(levels, wanted, color=TARGET, linestyle=(0, (4, 2)), linewidth=1.8, label="target")
-    ax.set_xlim(0, 1)
-    percent_axis(ax, "x")
     if problem.outputs.probability:
         ax.set_ylim(0, 1)
         percent_axis(ax, "y")
@@ -104,15 +102,9 @@ def projected(explanation: Explanation, ax: Axes | None = None) -> Axes:
     direction = change / size if size > 0 else np.full(change.size, change.size**-0.5)
     levels = levels_of(len(before))
     _two_curves(ax, levels, before @ direction, after @ direction)
-    ax.set_xlim(0, 1)
-    percent_axis(ax, "x")
     legend(ax)
-    return dress(
-        ax,
-        title="All features, along their mean change",
-        x="share of rows",
-        y="standard deviations",
-    )
+    title = "All features, along their mean change"
+    return dress(ax, title=title, x="share of rows", y="standard deviations")
 
 
 def feature(explanation: Explanation, name: Hashable, ax: Axes | None = None) -> Axes:
@@ -133,8 +125,6 @@ def feature(explanation: Explanation, name: Hashable, ax: Axes | None = None) ->
         return _paired_bars(ax, column)
     levels = levels_of(column.before.size)
     _two_curves(ax, levels, column.before, column.after)
-    ax.set_xlim(0, 1)
-    percent_axis(ax, "x")
     legend(ax)
     return dress(ax, title=readable(name), x="share of rows")
 
@@ -165,11 +155,12 @@ def features(
 
 
 def _two_curves(ax: Axes, levels: np.ndarray, before: np.ndarray, after: np.ndarray) -> None:
-    for values, colour, label in (
-        (before, FACTUAL, "factual"),
-        (after, COUNTERFACTUAL, "counterfactual"),
-    ):
+    """Draw quantiles before and after over the share of rows."""
+    sides = (before, FACTUAL, "factual"), (after, COUNTERFACTUAL, "counterfactual")
+    for values, colour, label in sides:
         ax.plot(levels, quantiles(values, levels), color=colour, linewidth=2, label=label)
+    ax.set_xlim(0, 1)
+    percent_axis(ax, "x")
 
 
 def _band(

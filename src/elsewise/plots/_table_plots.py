@@ -88,16 +88,7 @@ def frontier(records: pd.DataFrame | Curve, ax: Axes | None = None) -> Axes:
         ax.axvline(bounds.inputs, color=INPUTS, label="input bound", **style)
     if bounds.outputs is not None:
         ax.axhline(bounds.outputs, color=OUTPUTS, label="output bound", **style)
-    ax.set_xlim(0, None)
-    ax.set_ylim(0, None)
-    legend(ax)
-    return dress(
-        ax,
-        title="Frontier",
-        x="input distance (how far rows move)",
-        y="output distance (to the target)",
-        grid="both",
-    )
+    return _distances(ax, "Frontier")
 
 
 def comparison(records: pd.DataFrame, ax: Axes | None = None) -> Axes:
@@ -130,13 +121,13 @@ def comparison(records: pd.DataFrame, ax: Axes | None = None) -> Axes:
             linestyle="none",
             label=readable(row["name"]),
         )
+    return _distances(ax, "Side by side: closer to the corner is better")
+
+
+def _distances(ax: Axes, title: str) -> Axes:
+    """Finish a picture of output against input distances, which begin at 0."""
     ax.set_xlim(0, None)
     ax.set_ylim(0, None)
     legend(ax)
-    return dress(
-        ax,
-        title="Side by side: closer to the corner is better",
-        x="input distance (how far rows move)",
-        y="output distance (to the target)",
-        grid="both",
-    )
+    x, y = "input distance (how far rows move)", "output distance (to the target)"
+    return dress(ax, title=title, x=x, y=y, grid="both")

@@ -23,8 +23,8 @@ from elsewise.report._difference_page import render_difference
 from elsewise.report._extras import extra_sections, policy_sections
 from elsewise.report._numbers import drift, summary
 from elsewise.report._page import sections
-from elsewise.report._parts import Section, Table, figure
-from elsewise.report._templates import environment, read
+from elsewise.report._parts import Section, Table, figure, table_section
+from elsewise.report._templates import fill
 from elsewise.report._words import answer, change_table, headline
 from elsewise.text import amount, percent
 
@@ -84,26 +84,20 @@ def render(
     """
     extras = extra_sections(frontier, stability, effects)
     first = policy_sections(explanation, policy, output)
-    parts = sections(explanation, output, command, extras, rows, first)
-    certificate = explanation.certificate
-    return (
-        environment()
-        .get_template("page.html")
-        .render(
-            title=title,
-            answer=_words.answer(explanation, output),
-            facts=_facts(explanation, output),
-            certificate=certificate,
-            verdict=certificate.verdict,
-            status=str(explanation.status),
-            words=_words,
-            interval_text=interval_text,
-            probability_text=probability_text,
-            readout_name=readout_name,
-            sections=parts,
-            citation=CITATION,
-            style=read("style.css"),
-        )
+    return fill(
+        "page.html",
+        title=title,
+        answer=_words.answer(explanation, output),
+        facts=_facts(explanation, output),
+        certificate=explanation.certificate,
+        verdict=explanation.certificate.verdict,
+        status=str(explanation.status),
+        words=_words,
+        interval_text=interval_text,
+        probability_text=probability_text,
+        readout_name=readout_name,
+        sections=sections(explanation, output, command, extras, rows, first),
+        citation=CITATION,
     )
 
 
@@ -132,17 +126,13 @@ def render_comparison(
             fix="pass {'name': explanation}",
         )
     called = {name: output if isinstance(output, str) else output[name] for name in explanations}
-    return (
-        environment()
-        .get_template("comparison.html")
-        .render(
-            title=title,
-            headlines={name: headline(e, called[name]) for name, e in explanations.items()},
-            verdicts={name: e.certificate.verdict for name, e in explanations.items()},
-            sections=_compared(explanations, called),
-            citation=CITATION,
-            style=read("style.css"),
-        )
+    return fill(
+        "comparison.html",
+        title=title,
+        headlines={name: headline(e, called[name]) for name, e in explanations.items()},
+        verdicts={name: e.certificate.verdict for name, e in explanations.items()},
+        sections=_compared(explanations, called),
+        citation=CITATION,
     )
 
 
@@ -235,12 +225,7 @@ def _compared_features(explanations: Mapping[str, Explanation]) -> Section:
     shares = {name: changes_of(e)["share"] for name, e in explanations.items()}
     table = pd.concat(shares, axis=1).fillna(0.0)
     table = table.loc[table.mean(axis=1).sort_values(ascending=False, kind="stable").index]
-    rows = tuple(
-        (str(name), *map(percent, row))
-        for name, row in zip(table.index, table.to_numpy().tolist(), strict=True)
-    )
-    return Section(
-        anchor="features",
-        title="Features by their share of the distance",
-        tables=(Table(caption="Share of the distance", columns=("feature", *shares), rows=rows),),
-    )
+    cells = zip(table.index, table.to_numpy().tolist(), strict=True)
+    rows = [(str(name), *map(percent, row)) for name, row in cells]
+    title, columns = "Features by their share of the distance", ("feature", *shares)
+    return table_section("features", title, "Share of the distance", columns, rows)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from elsewise import plots
 from elsewise.report._parts import Section, cell_text, figure, frame_table
-from elsewise.report._templates import environment, read
+from elsewise.report._templates import fill
 
 if TYPE_CHECKING:
     from elsewise._difference import Difference
@@ -38,11 +38,10 @@ def render_difference(
     whom = Section(anchor="groups", title="Whose scores moved most", tables=(groups,))
     names = ("before", "after", "change")
     facts = [(name, cell_text(float(getattr(difference, name)))) for name in names]
-    template = environment().get_template("difference.html")
-    return template.render(
+    return fill(
+        "difference.html",
         title=title,
         sentences=difference.sentences(),
         facts=[*facts, ("rows", " and ".join(f"{size:,}" for size in difference.sizes))],
         sections=[found, whom] if len(difference.groups) else [found],
-        style=read("style.css"),
     )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from elsewise import plots
 from elsewise.analysis import MEANING
-from elsewise.report._parts import Section, Table, cell_text, figure, frame_table
+from elsewise.report._parts import Section, cell_text, figure, frame_table, table_section
 from elsewise.report._words import level
 from elsewise.text import percent
 
@@ -35,22 +35,17 @@ def policy_sections(explanation: Explanation, policy: Policy | None, output: str
     before, after = (level(explanation, value) for value in policy.means)
     full = level(explanation, float(explanation.outputs[:, 0].mean()))
     size = len(policy.lines)
-    rows = tuple(
-        (one.what, one.who, f"{one.rows:,}", cell_text(float(one.cost))) for one in policy.lines
-    )
-    columns = ("action", "for", "rows", "cost of each")
-    return [
-        Section(
-            anchor="policy",
-            title="In a few actions",
-            text=(
-                f"{size} sentence{'' if size == 1 else 's'}: if applied literally, the mean "
-                f"{output} goes from {before} to {after}; by the full map to {full}.",
-                *policy.summary,
-            ),
-            tables=(Table(caption="Who does what", columns=columns, rows=rows),),
-        )
+    rows = [
+        (line.what, line.who, f"{line.rows:,}", cell_text(float(line.cost)))
+        for line in policy.lines
     ]
+    columns = ("action", "for", "rows", "cost of each")
+    means = (
+        f"{size} sentence{'' if size == 1 else 's'}: if applied literally, the mean "
+        f"{output} goes from {before} to {after}; by the full map to {full}."
+    )
+    text = (means, *policy.summary)
+    return [table_section("policy", "In a few actions", "Who does what", columns, rows, text)]
 
 
 def _frontier(frontier: Frontier) -> Section:
@@ -94,7 +89,7 @@ def _stability(stability: Stability) -> Section:
 
 
 def _effects(effects: Effects) -> Section:
-    rows = tuple(
+    rows = [
         (
             *map(str, name),
             *(cell_text(float(row[column])) for column in ("before", "after", "difference")),
@@ -102,12 +97,8 @@ def _effects(effects: Effects) -> Section:
             cell_text(int(row["rows"])),
         )
         for name, row in zip(effects.table.index, effects.table.to_dict("records"), strict=True)
-    )
+    ]
     interval = f"{percent(effects.level, exact=True)} interval"
     columns = ("measure", "group", "before", "after", "difference", interval, "rows")
-    return Section(
-        anchor="effects",
-        title="What the move does to accuracy and fairness",
-        text=(MEANING,),
-        tables=(Table(caption="Before and after", columns=columns, rows=rows),),
-    )
+    title = "What the move does to accuracy and fairness"
+    return table_section("effects", title, "Before and after", columns, rows, (MEANING,))

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 
 FORMAT = 1
+STATUS = ["sentence", "asked", "aimed", "before", "reached", "limit", "ok", "binding"]
+STATUS += ["reachable", "rows_needed"]
+"""What a summary takes from `Status` as it is."""
 
 
 def drift(explanation: Explanation) -> pd.DataFrame:
@@ -83,17 +86,8 @@ def summary(explanation: Explanation, output: str = "model output") -> dict[str,
         "headline": headline(explanation, output),
         "status": {
             "verdict": status.verdict.value,
-            "sentence": status.sentence,
-            "asked": status.asked,
-            "aimed": status.aimed,
-            "before": status.before,
-            "reached": status.reached,
-            "limit": status.limit,
             "text": str(status),
-            "ok": status.ok,
-            "binding": status.binding,
-            "reachable": status.reachable,
-            "rows_needed": status.rows_needed,
+            **{name: getattr(status, name) for name in STATUS},
         },
         "certificate": certificate.to_dict(),
         "rows": len(explanation.outputs),

@@ -20,7 +20,7 @@ from elsewise.report._numbers import (
     fingerprints,
     output_table,
 )
-from elsewise.report._parts import Section, Table, cell_text, figure
+from elsewise.report._parts import Section, Table, cell_text, figure, table_section
 from elsewise.report._words import change_words, level
 from elsewise.text import amount, one_line, percent, signed
 
@@ -136,9 +136,7 @@ def _features(explanation: Explanation) -> Section:
         )
         for name, row in changes.iterrows()
     )
-    still = [
-        str(feature.name) for feature in explanation.problem.schema.features if not feature.free
-    ]
+    still = [str(f.name) for f in explanation.problem.schema.features if not f.free]
     text = ["Sorted by the effect on the mean output: what is lost if a feature alone is put back."]
     if still:
         text.append(f"Kept as they are: {', '.join(still)}.")
@@ -157,7 +155,7 @@ def _features(explanation: Explanation) -> Section:
 
 def _groups(explanation: Explanation) -> Section:
     found = groups(explanation)
-    rows = tuple(
+    rows = [
         (
             one_line(group.who, 200),
             f"{group.rows:,}",
@@ -166,15 +164,11 @@ def _groups(explanation: Explanation) -> Section:
             percent(group.explained),
         )
         for group in found
-    )
+    ]
     columns = ("who", "rows", "share of rows", "what changes for them", "share of the shift")
     text = f"The mean moves of these groups explain {percent(found.explained)} of the shift."
-    return Section(
-        anchor="groups",
-        title="Who moves, and how",
-        text=(text,),
-        tables=(Table(caption="Groups of rows that move alike", columns=columns, rows=rows),),
-    )
+    caption = "Groups of rows that move alike"
+    return table_section("groups", "Who moves, and how", caption, columns, rows, (text,))
 
 
 def _flows(explanation: Explanation) -> Section | None:
@@ -240,19 +234,11 @@ def _joint(explanation: Explanation) -> Section:
 
 def _drift(explanation: Explanation) -> Section:
     table = drift(explanation)
-    rows = tuple((str(name), amount(r["psi"]), cell_text(r["ks"])) for name, r in table.iterrows())
-    return Section(
-        anchor="drift",
-        title="How large the shift is by usual measures",
-        text=(PSI_READING,),
-        tables=(
-            Table(
-                caption="Population stability index and Kolmogorov-Smirnov distance",
-                columns=("feature", "PSI", "KS (unordered categories: total variation)"),
-                rows=rows,
-            ),
-        ),
-    )
+    rows = [(str(name), amount(r["psi"]), cell_text(r["ks"])) for name, r in table.iterrows()]
+    title = "How large the shift is by usual measures"
+    caption = "Population stability index and Kolmogorov-Smirnov distance"
+    columns = ("feature", "PSI", "KS (unordered categories: total variation)")
+    return table_section("drift", title, caption, columns, rows, (PSI_READING,))
 
 
 def _search(explanation: Explanation) -> Section | None:
@@ -283,24 +269,20 @@ def _single_rows(explanation: Explanation, rows: int) -> Section | None:
         return None
     before, after = explanation.factual, explanation.counterfactual
     old, new = explanation.factual_outputs[:, 0], explanation.outputs[:, 0]
-    changed = np.flatnonzero(
-        changed_cells(to_numpy(explanation.problem.factual), to_numpy(explanation.rows.codes)).any(
-            axis=1
-        )
-    )
+    codes = explanation.problem.factual, explanation.rows.codes
+    changed = np.flatnonzero(changed_cells(*map(to_numpy, codes)).any(axis=1))
     shown = changed[np.argsort(-np.abs(new - old)[changed], kind="stable")][:rows]
-    cells = tuple(
+    cells = [
         (
             str(before.index[k]),
             f"{level(explanation, float(old[k]))} → {level(explanation, float(new[k]))}",
             *(_arrow(a, b) for a, b in zip(before.iloc[k], after.iloc[k], strict=True)),
         )
         for k in shown.tolist()
-    )
+    ]
     columns = ("row", "output", *map(str, before.columns))
     caption = f"{len(shown)} of {len(changed):,} changed rows, largest change of the output first"
-    table = Table(caption=caption, columns=columns, rows=cells)
-    return Section(anchor="rows", title="Single rows", tables=(table,))
+    return table_section("rows", "Single rows", caption, columns, cells)
 
 
 def _arrow(before: object, after: object) -> str:

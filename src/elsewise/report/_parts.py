@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,6 +58,19 @@ def figure(
     """Draw a picture for the page."""
     svg = plots.to_svg(draw, name=name, title=caption, description=description, size=size)
     return Figure(svg=svg, caption=caption, small=small)
+
+
+def table_section(
+    anchor: str,
+    title: str,
+    caption: str,
+    columns: Sequence[str],
+    rows: Iterable[tuple[str, ...]],
+    text: Sequence[str] = (),
+) -> Section:
+    """Return a section of one table, with some text above it."""
+    table = Table(caption=caption, columns=tuple(columns), rows=tuple(rows))
+    return Section(anchor=anchor, title=title, text=tuple(text), tables=(table,))
 
 
 def frame_table(frame: pd.DataFrame, caption: str) -> Table:

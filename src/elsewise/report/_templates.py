@@ -37,6 +37,11 @@ def _printable(value: Any) -> Any:
     return value
 
 
+def fill(name: str, **parts: Any) -> str:
+    """Return the template of this name, filled with the parts and the style of all pages."""
+    return environment().get_template(name).render(style=read("style.css"), **parts)
+
+
 @cache
 def read(name: str) -> str:
     """Return a file of the folder of templates."""
