@@ -195,12 +195,9 @@ def _numbers(
     wanted = [others.pop(0) if name is None and others else name for name in (x, y)]
     first, second = (None if name is None else column_named(explanation, name) for name in wanted)
     if first is None or second is None or not (first.numeric and second.numeric):
-        raise InvalidInput(
-            "x, y",
-            expected="two columns of numbers",
-            received=f"{wanted[0]!r} and {wanted[1]!r}",
-            fix="name numbers of the frame; categories are drawn by plots.flows",
-        )
+        expected, received = "two columns of numbers", f"{wanted[0]!r} and {wanted[1]!r}"
+        fix = "name numbers of the frame; categories are drawn by plots.flows"
+        raise InvalidInput("x, y", expected=expected, received=received, fix=fix)
     return first, second
 
 

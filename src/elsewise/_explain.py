@@ -135,12 +135,9 @@ def explain_request(
 ) -> Explanation:
     """Answer a request; `explain` is this with its arguments written out."""
     if stop is not None and not callable(stop):
-        raise InvalidInput(
-            "stop",
-            expected="a function that says whether to stop, or None",
-            received=repr(stop),
-            fix="pass lambda: clock() > end, or Settings(seconds=60)",
-        )
+        expected = "a function that says whether to stop, or None"
+        fix = "pass lambda: clock() > end, or Settings(seconds=60)"
+        raise InvalidInput("stop", expected=expected, received=repr(stop), fix=fix)
     began = time.perf_counter()
     problem, encoder, settings, kind, question = ask(request)
     watch = _Watch(progress, clock(settings.seconds, stop, since=began))

@@ -214,12 +214,9 @@ def parse_memory(memory: float | str) -> int:
     elif not isinstance(memory, bool) and isfinite(memory) and memory == int(memory):
         size = int(memory)
     if size is None or size <= 0:
-        raise InvalidInput(
-            "settings.memory",
-            expected="a positive number of bytes, or a text such as '2GB'",
-            received=repr(memory),
-            fix="leave it out for 2 GiB",
-        )
+        expected = "a positive number of bytes, or a text such as '2GB'"
+        fix = "leave it out for 2 GiB"
+        raise InvalidInput("settings.memory", expected=expected, received=repr(memory), fix=fix)
     return size
 
 

@@ -73,12 +73,9 @@ def folder_in_place(
     else:
         received = f"{folder}, which holds something else"
     if taken and (place.is_file() or any(place.iterdir()) or place == here):
-        raise InvalidInput(
-            argument,
-            expected="a new folder, an empty one or an earlier saved run",
-            received=received,
-            fix="choose another folder",
-        )
+        expected = "a new folder, an empty one or an earlier saved run"
+        fix = "choose another folder"
+        raise InvalidInput(argument, expected=expected, received=received, fix=fix)
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
         work = Path(tempfile.mkdtemp(prefix=".elsewise-", dir=place.parent))

@@ -27,6 +27,7 @@ __all__ = [
     "ModelError",
     "NotFeasible",
     "SavedRunError",
+    "bad_column",
     "check_fields",
     "from_mapping",
 ]
@@ -76,6 +77,13 @@ class InvalidInput(ElsewiseError, ValueError):
             received=str(self.received),
             fix=self.fix,
         ), ()
+
+
+def bad_column(
+    name: object, expected: str, received: object, fix: str, what: str = "column"
+) -> InvalidInput:
+    """Build the error for a column of a frame, or for something of it, such as its range."""
+    return InvalidInput(f"{what} {name!r}", expected=expected, received=received, fix=fix)
 
 
 class ModelError(ElsewiseError, RuntimeError):

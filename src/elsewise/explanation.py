@@ -163,12 +163,9 @@ class Explanation:
     def located(self, rows: pd.DataFrame) -> tuple[Problem, Encoder, np.ndarray]:
         """Return the problem and the encoder for new rows, and their codes (n, p)."""
         if not isinstance(rows, pd.DataFrame):
-            raise InvalidInput(
-                "rows",
-                expected="a pandas DataFrame with the explained columns",
-                received=type(rows).__name__,
-                fix="pass pandas.DataFrame(rows, columns=explanation.factual.columns)",
-            )
+            expected = "a pandas DataFrame with the explained columns"
+            fix = "pass pandas.DataFrame(rows, columns=explanation.factual.columns)"
+            raise InvalidInput("rows", expected=expected, received=type(rows).__name__, fix=fix)
         encoder = self.encoder.extend(rows)
         plain = encoder.encode(rows)
         # Tried out on the rows of the fit, so that the model is read the same way for any batch.

@@ -15,10 +15,10 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.stats import binomtest
 
 import elsewise as ew
+from elsewise.certificate import share_limit
 from elsewise.cli import main
 from elsewise.errors import InvalidInput, SavedRunError
 from elsewise.policy import Count
-from elsewise.policy._policy import lower_limit
 from elsewise.policy._rule import grow_rule, holds
 from elsewise.policy._select import Caps, choose_actions, far_price, serve
 
@@ -191,7 +191,7 @@ def test_a_memo_says_what_the_policy_does(policy: ew.Policy) -> None:
 @pytest.mark.parametrize(("hits", "size"), [(0, 10), (3, 10), (10, 10), (97, 100)])
 def test_limits_are_clopper_and_pearsons(hits: int, size: int) -> None:
     oracle = binomtest(hits, size, alternative="greater").proportion_ci(0.95, "exact").low
-    assert lower_limit(hits, size, 0.95) == pytest.approx(oracle)
+    assert share_limit(hits, size, 0.95) == pytest.approx(oracle)
     count = Count(rows=200, inside=100, needing=size, arriving=hits, cost=1.0)
     assert count.limits(0.95)[0] == pytest.approx(oracle)
 

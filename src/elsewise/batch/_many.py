@@ -225,12 +225,9 @@ def _labelled(values: Any) -> list[tuple[Hashable, Any]]:
     if isinstance(values, Mapping):
         return list(values.items())
     if isinstance(values, str) or not isinstance(values, Iterable):
-        raise InvalidInput(
-            "choices",
-            expected="a mapping from label to value, or a sequence of values",
-            received=type(values).__name__,
-            fix="put a single value into a list",
-        )
+        expected = "a mapping from label to value, or a sequence of values"
+        fix = "put a single value into a list"
+        raise InvalidInput("choices", expected=expected, received=type(values).__name__, fix=fix)
     return [(_label(value, place), value) for place, value in enumerate(values)]
 
 

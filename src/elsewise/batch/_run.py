@@ -131,12 +131,9 @@ def _check(requests: list[Request], parts: tuple[Hashable, ...], jobs: int | Non
     titles = [title(parts, request.name) for request in requests]
     twice = next((text for text in titles if titles.count(text) > 1), None)
     if twice is not None:
-        raise InvalidInput(
-            "requests",
-            expected="names that differ, also as text",
-            received=f"{twice!r} more than once",
-            fix="rename one of them",
-        )
+        expected, received = "names that differ, also as text", f"{twice!r} more than once"
+        fix = "rename one of them"
+        raise InvalidInput("requests", expected=expected, received=received, fix=fix)
     if jobs is not None and (not isinstance(jobs, int) or jobs == 0):
         raise InvalidInput(
             "jobs", expected="a whole number, -1 for all cores", received=repr(jobs), fix="jobs=2"

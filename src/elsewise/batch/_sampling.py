@@ -27,12 +27,9 @@ def checked_dask(frame: Any) -> Any:
     except ImportError as error:
         raise MissingExtra("dask", "dask") from error
     if not isinstance(frame, dd.DataFrame):
-        raise InvalidInput(
-            "frame",
-            expected="a Dask DataFrame",
-            received=f"{type(frame).__module__}.{type(frame).__name__}",
-            fix="use elsewise.explain for pandas, or dask.dataframe.from_pandas(frame)",
-        )
+        expected, received = "a Dask DataFrame", f"{type(frame).__module__}.{type(frame).__name__}"
+        fix = "use elsewise.explain for pandas, or dask.dataframe.from_pandas(frame)"
+        raise InvalidInput("frame", expected=expected, received=received, fix=fix)
     if not frame.columns.is_unique:
         raise InvalidInput(
             "frame",

@@ -224,12 +224,9 @@ def _moved(rows: pd.DataFrame, explanation: Explanation) -> pd.DataFrame:
 
 def _check_rows(rows: Any, total: int) -> None:
     if rows is not None and not (isinstance(rows, int | np.integer) and rows >= 1):
-        raise InvalidInput(
-            "rows",
-            expected="a whole number of rows, for both halves together",
-            received=repr(rows),
-            fix="leave rows out to let a pilot run decide",
-        )
+        expected = "a whole number of rows, for both halves together"
+        fix = "leave rows out to let a pilot run decide"
+        raise InvalidInput("rows", expected=expected, received=repr(rows), fix=fix)
     if total < 2:
         raise InvalidInput(
             "frame", expected="at least 2 rows", received=total, fix="explain a population"

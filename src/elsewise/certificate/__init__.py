@@ -7,7 +7,7 @@ time, with `certify_inputs` and `certify_outputs`.
 from __future__ import annotations
 
 from elsewise.certificate._certify import certify, certify_inputs, certify_outputs
-from elsewise.certificate._reached import Reached
+from elsewise.certificate._reached import Reached, share_limit
 from elsewise.certificate._readouts import Readout, cutoffs
 from elsewise.certificate._record import Certificate, Evidence
 from elsewise.certificate._wording import (
@@ -34,5 +34,6 @@ __all__ = [
     "probability_text",
     "reached_sentence",
     "readout_name",
+    "share_limit",
     "stayed_lines",
 ]

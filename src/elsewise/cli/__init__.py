@@ -464,12 +464,9 @@ def _tables(
     names = [part.strip() for text in drop or () for part in text.split(",")]
     for name in names:
         if not any(name in part.columns for part in found):
-            raise InvalidInput(
-                "--drop",
-                expected=f"columns of the rows: {', '.join(map(str, table.columns))}",
-                received=name,
-                fix="check the spelling, and repeat the option for names with commas",
-            )
+            expected = f"columns of the rows: {', '.join(map(str, table.columns))}"
+            fix = "check the spelling, and repeat the option for names with commas"
+            raise InvalidInput("--drop", expected=expected, received=name, fix=fix)
     kept, *other = (part.drop(columns=names, errors="ignore") for part in found)
     return kept, other[0] if other else None
 

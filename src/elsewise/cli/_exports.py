@@ -38,12 +38,8 @@ def check_formats(text: str) -> tuple[str, ...]:
     chosen = tuple(part.strip() for part in text.split(",") if part.strip())
     unknown = [name for name in chosen if name not in FORMATS]
     if unknown:
-        raise InvalidInput(
-            "--export",
-            expected=f"formats among {', '.join(FORMATS)}",
-            received=unknown[0],
-            fix="for example --export csv,xlsx",
-        )
+        expected, fix = f"formats among {', '.join(FORMATS)}", "for example --export csv,xlsx"
+        raise InvalidInput("--export", expected=expected, received=unknown[0], fix=fix)
     if "xlsx" in chosen:
         _needs("openpyxl", "excel")
     if "parquet" in chosen:
@@ -184,12 +180,8 @@ def write_table(frame: pd.DataFrame, path: Path) -> tuple[Path, int]:
         How many texts were escaped, see `write_csv`.
     """
     if path.suffix not in (".csv", ".parquet", ".xlsx"):
-        raise InvalidInput(
-            "--out",
-            expected="a .csv, .parquet or .xlsx file",
-            received=str(path),
-            fix="choose a name with one of these endings",
-        )
+        expected, fix = "a .csv, .parquet or .xlsx file", "choose a name with one of these endings"
+        raise InvalidInput("--out", expected=expected, received=str(path), fix=fix)
     check_formats(path.suffix[1:])
     escaped = 0
     place = path.absolute()

@@ -9,53 +9,34 @@ from numbers import Real
 from typing import Any
 
 from elsewise._arrays import LARGEST
-from elsewise.errors import InvalidInput
+from elsewise.errors import InvalidInput, bad_column
 from elsewise.features._feature import Feature, Kind
 
 
 def freed(feature: Feature) -> Feature:
     """Return the feature free to move; refuse those that have nowhere to go."""
     if not feature.can_move:
-        raise InvalidInput(
-            f"column {feature.name!r}",
-            expected="a column that can move",
-            received=feature.notice,
-            fix="leave it frozen, or change the column and infer the schema again",
-        )
+        fix = "leave it frozen, or change the column and infer the schema again"
+        raise bad_column(feature.name, "a column that can move", feature.notice, fix)
     return replace(feature, free=True)
 
 
 def ranged(feature: Feature, lower: float, upper: float) -> Feature:
     """Return the feature with a declared range; refuse one that holds no value."""
     if feature.kind not in (Kind.NUMBER, Kind.INTEGER):
-        raise InvalidInput(
-            f"column {feature.name!r}",
-            expected="a column of numbers",
-            received=feature.kind.value,
-            fix="use Schema.allowed for categories",
-        )
+        fix = "use Schema.allowed for categories"
+        raise bad_column(feature.name, "a column of numbers", feature.kind.value, fix)
     if not (isinstance(lower, Real) and isinstance(upper, Real) and lower <= upper):
-        raise InvalidInput(
-            f"range of {feature.name!r}",
-            expected="two numbers, lower <= upper",
-            received=f"{lower} to {upper}",
-            fix="swap the ends or leave one out",
-        )
+        expected, fix = "two numbers, lower <= upper", "swap the ends or leave one out"
+        raise bad_column(feature.name, expected, f"{lower} to {upper}", fix, "range of")
     low, high = feature.observed
     if any(isfinite(end) and abs(float(end)) > LARGEST for end in (lower, upper)):
-        raise InvalidInput(
-            f"range of {feature.name!r}",
-            expected=f"ends of at most {LARGEST:g}",
-            received=f"{lower:g} to {upper:g}",
-            fix="leave out the end that is no limit",
-        )
+        expected, fix = f"ends of at most {LARGEST:g}", "leave out the end that is no limit"
+        raise bad_column(feature.name, expected, f"{lower:g} to {upper:g}", fix, "range of")
     if lower > high or upper < low:
-        raise InvalidInput(
-            f"range of {feature.name!r}",
-            expected=f"a range that meets the observed one, {low:g} to {high:g}",
-            received=f"{lower:g} to {upper:g}",
-            fix="check the unit, or freeze the column",
-        )
+        expected = f"a range that meets the observed one, {low:g} to {high:g}"
+        fix = "check the unit, or freeze the column"
+        raise bad_column(feature.name, expected, f"{lower:g} to {upper:g}", fix, "range of")
     return whole_range(replace(feature, declared=(float(lower), float(upper))))
 
 
@@ -65,24 +46,17 @@ def whole_range(feature: Feature) -> Feature:
     if feature.kind is Kind.INTEGER and ends and all(map(isfinite, ends)):
         lower, upper = ends
         if ceil(lower) > floor(upper):
-            raise InvalidInput(
-                f"range of {feature.name!r}",
-                expected="a range that holds a whole number",
-                received=f"{lower:g} to {upper:g}",
-                fix="widen it, or read the column as continuous: Schema.continuous(name)",
-            )
+            expected = "a range that holds a whole number"
+            fix = "widen it, or read the column as continuous: Schema.continuous(name)"
+            raise bad_column(feature.name, expected, f"{lower:g} to {upper:g}", fix, "range of")
     return feature
 
 
 def restricted(feature: Feature, values: Sequence[Any]) -> Feature:
     """Return the category with the levels it may be moved to, in the order of its levels."""
     if feature.kind is not Kind.CATEGORY:
-        raise InvalidInput(
-            f"column {feature.name!r}",
-            expected="a category",
-            received=feature.kind.value,
-            fix="use Schema.range for numbers",
-        )
+        fix = "use Schema.range for numbers"
+        raise bad_column(feature.name, "a category", feature.kind.value, fix)
     unknown = [value for value in values if value not in feature.levels]
     if unknown or not values:
         raise InvalidInput(
@@ -97,24 +71,17 @@ def restricted(feature: Feature, values: Sequence[Any]) -> Feature:
 def directed(feature: Feature, direction: int) -> Feature:
     """Return the feature with a direction; refuse columns without an order."""
     if feature.kind is Kind.FIXED or (feature.kind is Kind.CATEGORY and not feature.ordered):
-        raise InvalidInput(
-            f"column {feature.name!r}",
-            expected="a number or an ordered category",
-            received=f"an unordered {feature.kind.value} column",
-            fix="make it ordered: pandas.CategoricalDtype(levels, ordered=True)",
-        )
+        expected = "a number or an ordered category"
+        fix = "make it ordered: pandas.CategoricalDtype(levels, ordered=True)"
+        raise bad_column(feature.name, expected, f"an unordered {feature.kind.value} column", fix)
     return replace(feature, direction=direction)
 
 
 def read_as(feature: Feature, kind: Kind) -> Feature:
     """Return the number as whole or continuous; refuse columns that are no numbers."""
     if feature.kind not in (Kind.NUMBER, Kind.INTEGER):
-        raise InvalidInput(
-            f"column {feature.name!r}",
-            expected="a column of numbers",
-            received=feature.kind.value,
-            fix="convert it with pandas.to_numeric and infer the schema again",
-        )
+        fix = "convert it with pandas.to_numeric and infer the schema again"
+        raise bad_column(feature.name, "a column of numbers", feature.kind.value, fix)
     return whole_range(replace(feature, kind=kind))
 
 

@@ -13,7 +13,7 @@ from pandas.api import types
 
 from elsewise._arrays import LARGEST
 from elsewise._resources import parallel
-from elsewise.errors import InvalidInput
+from elsewise.errors import InvalidInput, bad_column
 from elsewise.features._feature import CONSTANT, Feature, Kind
 
 # Categories of more levels are not moved unless the user frees them.
@@ -37,24 +37,17 @@ class Role(Enum):
 def check_frame(frame: Any, argument: str = "frame") -> None:
     """Refuse what is not a DataFrame with unique column names and at least one column."""
     if not isinstance(frame, pd.DataFrame):
-        raise InvalidInput(
-            argument,
-            expected="a pandas DataFrame",
-            received=type(frame).__name__,
-            fix="wrap it: pandas.DataFrame(rows, columns=names)",
-        )
+        expected, fix = "a pandas DataFrame", "wrap it: pandas.DataFrame(rows, columns=names)"
+        raise InvalidInput(argument, expected=expected, received=type(frame).__name__, fix=fix)
     if frame.shape[1] == 0:
         raise InvalidInput(
             argument, expected="at least one column", received="none", fix="pass the features"
         )
     if not frame.columns.is_unique:
         twice = frame.columns[frame.columns.duplicated()][0]
-        raise InvalidInput(
-            argument,
-            expected="unique column names",
-            received=f"{twice!r} more than once",
-            fix="rename or drop one of them",
-        )
+        expected, received = "unique column names", f"{twice!r} more than once"
+        fix = "rename or drop one of them"
+        raise InvalidInput(argument, expected=expected, received=received, fix=fix)
 
 
 def infer_features(frame: pd.DataFrame, background: pd.DataFrame | None) -> tuple[Feature, ...]:
@@ -67,23 +60,16 @@ def infer_features(frame: pd.DataFrame, background: pd.DataFrame | None) -> tupl
     """
     check_frame(frame)
     if len(frame) < 2:
-        raise InvalidInput(
-            "frame",
-            expected="at least 2 rows",
-            received=f"{len(frame)}",
-            fix="infer the schema from a larger frame, such as the training data",
-        )
+        fix = "infer the schema from a larger frame, such as the training data"
+        raise InvalidInput("frame", expected="at least 2 rows", received=f"{len(frame)}", fix=fix)
     if background is None:
         return _inferred([(name, column, None) for name, column in frame.items()])
     check_frame(background, "background")
     lacking = [name for name in frame.columns if name not in background.columns]
     if lacking:
-        raise InvalidInput(
-            "background",
-            expected="every column of the frame",
-            received=f"no column {lacking[0]!r}",
-            fix="pass rows of the same table",
-        )
+        expected, received = "every column of the frame", f"no column {lacking[0]!r}"
+        fix = "pass rows of the same table"
+        raise InvalidInput("background", expected=expected, received=received, fix=fix)
     return _inferred([(name, column, background[name]) for name, column in frame.items()])
 
 
@@ -105,12 +91,8 @@ def amounts(column: pd.Series[Any]) -> np.ndarray:
     """
     values = np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
     if np.isinf(values).any():
-        raise InvalidInput(
-            f"column {column.name!r}",
-            expected="finite or missing values",
-            received="an infinite one",
-            fix="replace infinities by NaN or drop those rows",
-        )
+        fix = "replace infinities by NaN or drop those rows"
+        raise bad_column(column.name, "finite or missing values", "an infinite one", fix)
     return values
 
 
@@ -146,12 +128,8 @@ def _object_role(column: pd.Series[Any]) -> Role:
     found = set(map(type, column.dropna()))
     if len(found) > 1 and any(issubclass(kind, str | Number) for kind in found):
         names = " and ".join(sorted(kind.__name__ for kind in found))
-        raise InvalidInput(
-            f"column {column.name!r}",
-            expected="cells of one type",
-            received=f"a mixture of {names}",
-            fix="convert it with pandas.to_numeric or .astype(str)",
-        )
+        fix = "convert it with pandas.to_numeric or .astype(str)"
+        raise bad_column(column.name, "cells of one type", f"a mixture of {names}", fix)
     return Role.LEVEL if found <= {str} or found <= {bool, np.bool_} else Role.OTHER
 
 
@@ -164,12 +142,9 @@ def _infer(name: Hashable, column: pd.Series[Any], background: pd.Series[Any] | 
         if column.dtype.kind in "iu" and background.dtype.kind in "iu" and role is not theirs:
             role = Role.OTHER  # integers past 2**53 in one of the two frames
         elif role is not theirs:
-            raise InvalidInput(
-                f"background column {name!r}",
-                expected=f"{role.value}, as in the frame",
-                received=theirs.value,
-                fix="give the column one dtype in both frames",
-            )
+            expected = f"{role.value}, as in the frame"
+            fix = "give the column one dtype in both frames"
+            raise bad_column(name, expected, theirs.value, fix, "background column")
     if all(part.isna().all() for part in pool):
         return _fixed(name, "all missing")
     if role is Role.AMOUNT:
@@ -194,12 +169,8 @@ def _check_hashable(column: pd.Series[Any]) -> None:
     try:
         column.nunique()
     except (TypeError, ValueError, NotImplementedError) as error:
-        raise InvalidInput(
-            f"column {column.name!r}",
-            expected="hashable cells",
-            received=str(error),
-            fix="drop the column or turn its cells into text",
-        ) from error
+        fix = "drop the column or turn its cells into text"
+        raise bad_column(column.name, "hashable cells", str(error), fix) from error
 
 
 def _infer_amount(name: Hashable, pool: list[pd.Series[Any]]) -> Feature:
@@ -257,12 +228,9 @@ def _infer_level(name: Hashable, pool: list[pd.Series[Any]]) -> Feature:
         ordered = bool(dtype.ordered)
         stray = seen.difference(levels)
         if stray:
-            raise InvalidInput(
-                f"background column {name!r}",
-                expected="values among the frame's categories",
-                received=f"{min(stray, key=repr)!r}",
-                fix="give both frames one category dtype: frame[c].astype(background[c].dtype)",
-            )
+            expected = "values among the frame's categories"
+            fix = "give both frames one category dtype: frame[c].astype(background[c].dtype)"
+            raise bad_column(name, expected, f"{min(stray, key=repr)!r}", fix, "background column")
     elif all(isinstance(value, bool | np.bool_) for value in seen):
         levels = [False, True]
     else:

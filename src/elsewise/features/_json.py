@@ -93,12 +93,9 @@ def pack_dtype(dtype: Any) -> Any:
     except (TypeError, ValueError, NotImplementedError):
         known = False
     if not known:
-        raise InvalidInput(
-            "dtype",
-            expected="a dtype that its name describes",
-            received=repr(dtype),
-            fix="convert the column to a NumPy or a nullable pandas dtype",
-        )
+        expected = "a dtype that its name describes"
+        fix = "convert the column to a NumPy or a nullable pandas dtype"
+        raise InvalidInput("dtype", expected=expected, received=repr(dtype), fix=fix)
     return str(dtype)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from pandas.api import types
 
-from elsewise.errors import InvalidInput
+from elsewise.errors import InvalidInput, bad_column
 from elsewise.features import _json
 from elsewise.features._feature import Feature
 
@@ -58,12 +58,9 @@ class Table:
         except (TypeError, ValueError):
             same = False
         if not same:
-            raise InvalidInput(
-                f"column {feature.name!r}",
-                expected="a dtype that holds every level of the schema",
-                received=f"dtype {column.dtype}",
-                fix="convert it: frame[name].astype(pandas.CategoricalDtype(levels))",
-            )
+            expected = "a dtype that holds every level of the schema"
+            fix = "convert it: frame[name].astype(pandas.CategoricalDtype(levels))"
+            raise bad_column(feature.name, expected, f"dtype {column.dtype}", fix)
         return cls(values=_plain(values), missing=_first_missing(column), fixed=False)
 
     def find(self, column: pd.Series[Any]) -> np.ndarray:
@@ -140,12 +137,7 @@ class Table:
         else:
             near = get_close_matches(str(value), [str(level) for level in self.values], 1, 0.0)
             fix = f"the nearest level is {near[0]!r}; or infer the schema with this value in it"
-        raise InvalidInput(
-            f"column {column.name!r}",
-            expected="values this encoder knows",
-            received=repr(value),
-            fix=fix,
-        )
+        raise bad_column(column.name, "values this encoder knows", repr(value), fix)
 
 
 _MISSING = {"None": None, "nan": np.nan, "<NA>": pd.NA, "NaT": pd.NaT}

@@ -12,7 +12,7 @@ from pandas.api import types
 
 from elsewise._arrays import LARGEST, Array, in_row_order, to_numpy
 from elsewise._resources import parallel
-from elsewise.errors import InvalidInput
+from elsewise.errors import InvalidInput, bad_column
 from elsewise.features import _json
 from elsewise.features._feature import Feature, Kind
 from elsewise.features._infer import EXACT, amounts, check_frame
@@ -116,12 +116,9 @@ class Encoder:
         """
         codes = np.asarray(to_numpy(codes), dtype=np.float64)
         if codes.ndim != 2 or codes.shape[1] != len(self.columns):
-            raise InvalidInput(
-                "codes",
-                expected=f"an array (n, {len(self.columns)})",
-                received=f"shape {codes.shape}",
-                fix="pass codes that Encoder.encode made",
-            )
+            expected = f"an array (n, {len(self.columns)})"
+            fix = "pass codes that Encoder.encode made"
+            raise InvalidInput("codes", expected=expected, received=f"shape {codes.shape}", fix=fix)
         first = self.dtypes[0]
         if isinstance(first, np.dtype) and not any(self.tables) and set(self.dtypes) == {first}:
             frame = pd.DataFrame(_cast(codes, first), columns=self.columns, copy=False)
@@ -269,12 +266,9 @@ class Encoder:
         except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
             if isinstance(error, InvalidInput):
                 raise
-            raise InvalidInput(
-                "data",
-                expected="what Encoder.to_dict returned",
-                received=f"{type(error).__name__}: {error}",
-                fix="save the encoder again",
-            ) from error
+            expected, received = "what Encoder.to_dict returned", f"{type(error).__name__}: {error}"
+            fix = "save the encoder again"
+            raise InvalidInput("data", expected=expected, received=received, fix=fix) from error
 
 
 def build_encoder(schema: Schema, frame: pd.DataFrame) -> Encoder:
@@ -338,24 +332,17 @@ def _aligned(frame: pd.DataFrame, columns: Any) -> pd.DataFrame:
     extra = frame.columns.difference(list(columns), sort=False).tolist()
     if lacking or extra:
         received = f"no column {lacking[0]!r}" if lacking else f"an extra column {extra[0]!r}"
-        raise InvalidInput(
-            "frame",
-            expected="the columns of the schema",
-            received=received,
-            fix="pass the same columns, or infer a schema from this frame",
-        )
+        expected = "the columns of the schema"
+        fix = "pass the same columns, or infer a schema from this frame"
+        raise InvalidInput("frame", expected=expected, received=received, fix=fix)
     return frame[list(columns)]
 
 
 def _number_dtype(feature: Feature, dtype: Any) -> Any:
     """Return the dtype a numeric column is decoded to, after checking that it fits."""
     if types.is_bool_dtype(dtype) or not types.is_numeric_dtype(dtype) or dtype.kind not in "iuf":
-        raise InvalidInput(
-            f"column {feature.name!r}",
-            expected="numbers, as in the schema",
-            received=f"dtype {dtype}",
-            fix="convert it with pandas.to_numeric, or infer a schema from this frame",
-        )
+        fix = "convert it with pandas.to_numeric, or infer a schema from this frame"
+        raise bad_column(feature.name, "numbers, as in the schema", f"dtype {dtype}", fix)
     if dtype.kind == "f":
         return dtype
     if feature.kind is Kind.NUMBER:
@@ -364,12 +351,9 @@ def _number_dtype(feature: Feature, dtype: Any) -> Any:
     limits = np.iinfo(getattr(dtype, "numpy_dtype", getattr(dtype, "subtype", dtype)))
     ends = [end for pair in (feature.observed, feature.declared or ()) for end in pair]
     if any(np.isfinite(end) and not limits.min <= end <= limits.max for end in ends):
-        raise InvalidInput(
-            f"column {feature.name!r}",
-            expected=f"a dtype that holds the range {min(ends):g} to {max(ends):g}",
-            received=f"dtype {dtype}",
-            fix="convert the column to int64",
-        )
+        expected = f"a dtype that holds the range {min(ends):g} to {max(ends):g}"
+        fix = "convert the column to int64"
+        raise bad_column(feature.name, expected, f"dtype {dtype}", fix)
     return dtype
 
 
@@ -379,20 +363,13 @@ def _numbers(feature: Feature, column: pd.Series[Any], dtype: Any) -> np.ndarray
     values = amounts(column)
     missing = np.isnan(values)
     if (np.abs(values[~missing]) > LARGEST).any():
-        raise InvalidInput(
-            f"column {feature.name!r}",
-            expected=f"numbers of at most {LARGEST:g}, as in the schema",
-            received=f"{np.nanmax(np.abs(values)):g}",
-            fix="change their unit, or infer a schema from this frame",
-        )
-    fix = "encode this frame with its own encoder: Schema.encoder(frame)"
+        expected = f"numbers of at most {LARGEST:g}, as in the schema"
+        fix = "change their unit, or infer a schema from this frame"
+        raise bad_column(feature.name, expected, f"{np.nanmax(np.abs(values)):g}", fix)
     if missing.any() and isinstance(dtype, np.dtype) and dtype.kind in "iu":
-        raise InvalidInput(
-            f"column {feature.name!r}",
-            expected=f"no missing values, which {dtype} cannot hold",
-            received="a missing value",
-            fix=fix,
-        )
+        expected = f"no missing values, which {dtype} cannot hold"
+        fix = "encode this frame with its own encoder: Schema.encoder(frame)"
+        raise bad_column(feature.name, expected, "a missing value", fix)
     if feature.kind is Kind.INTEGER and not (values == np.rint(values))[~missing].all():
         raise InvalidInput(
             f"column {feature.name!r}",
@@ -401,12 +378,9 @@ def _numbers(feature: Feature, column: pd.Series[Any], dtype: Any) -> np.ndarray
             fix="read the column as continuous: Schema.continuous(name)",
         )
     if column.dtype.kind in "iu" and (np.abs(values) > EXACT).any():
-        raise InvalidInput(
-            f"column {feature.name!r}",
-            expected="integers up to 2**53, as in the schema",
-            received="a larger one",
-            fix="infer a schema from this frame, or convert the column to floats",
-        )
+        expected = "integers up to 2**53, as in the schema"
+        fix = "infer a schema from this frame, or convert the column to floats"
+        raise bad_column(feature.name, expected, "a larger one", fix)
     return values
 
 
@@ -439,19 +413,13 @@ def _verdict(name: str, function: Any, make: Callable[[], pd.DataFrame], rows: i
     try:
         answer, own_index = in_row_order(function, make)
     except (Exception, SystemExit) as error:
-        raise InvalidInput(
-            f"rule {name!r}",
-            expected="a function of the frame",
-            received=f"{type(error).__name__}: {error}",
-            fix="call the rule on a frame of yours to see where it fails",
-        ) from error
+        expected = "a function of the frame"
+        fix = "call the rule on a frame of yours to see where it fails"
+        raise bad_column(name, expected, f"{type(error).__name__}: {error}", fix, "rule") from error
     if own_index:
-        raise InvalidInput(
-            f"rule {name!r}",
-            expected="a Series with the frame's index, in any order",
-            received="one with an index of its own",
-            fix="return an array, or keep the frame's index",
-        )
+        expected = "a Series with the frame's index, in any order"
+        fix = "return an array, or keep the frame's index"
+        raise bad_column(name, expected, "one with an index of its own", fix, "rule")
     verdict = pd.Series(answer) if np.ndim(answer) == 1 else pd.Series(dtype=bool)
     if len(verdict) != rows or not types.is_bool_dtype(verdict.dtype):
         raise InvalidInput(

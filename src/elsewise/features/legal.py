@@ -289,11 +289,8 @@ def outside_notices(schema: Schema, codes: np.ndarray) -> tuple[str, ...]:
 def _checked(features: Sequence[Feature], codes: Array) -> Array:
     """Return codes (n, p) as floats, or refuse what are not codes of these features."""
     if len(codes.shape) != 2 or codes.shape[1] != len(features):
-        raise InvalidInput(
-            "codes",
-            expected=f"an array (n, {len(features)})",
-            received=f"shape {tuple(codes.shape)}",
-            fix="encode the frame with Schema.encoder(frame).encode(frame)",
-        )
+        expected, received = f"an array (n, {len(features)})", f"shape {tuple(codes.shape)}"
+        fix = "encode the frame with Schema.encoder(frame).encode(frame)"
+        raise InvalidInput("codes", expected=expected, received=received, fix=fix)
     xp = namespace(codes)
     return codes if xp.isdtype(codes.dtype, "real floating") else xp.astype(codes, xp.float64)

@@ -176,12 +176,8 @@ class Schema:
         2.0
         """
         if not (isinstance(value, Real) and 1.0 / LARGEST <= float(value) <= LARGEST):
-            raise InvalidInput(
-                "value",
-                expected="a finite weight above 0",
-                received=repr(value),
-                fix="freeze the column to keep it from moving",
-            )
+            expected, fix = "a finite weight above 0", "freeze the column to keep it from moving"
+            raise InvalidInput("value", expected=expected, received=repr(value), fix=fix)
         return self._changed([name], lambda feature: replace(feature, weight=float(value)))
 
     def cost(self, name: Hashable, per_unit: float) -> Schema:
@@ -202,12 +198,9 @@ class Schema:
         5.0
         """
         if not (isinstance(per_unit, Real) and 0 <= per_unit <= LARGEST):
-            raise InvalidInput(
-                "per_unit",
-                expected="a finite price >= 0",
-                received=repr(per_unit),
-                fix="0 is free of charge; freeze a column that must not change",
-            )
+            expected = "a finite price >= 0"
+            fix = "0 is free of charge; freeze a column that must not change"
+            raise InvalidInput("per_unit", expected=expected, received=repr(per_unit), fix=fix)
         return self._changed([name], lambda feature: replace(feature, cost=float(per_unit)))
 
     def continuous(self, *names: Hashable) -> Schema:
@@ -244,19 +237,11 @@ class Schema:
         """
         members = list(columns)
         if len(set(members)) < 2:
-            raise InvalidInput(
-                "columns",
-                expected="at least two columns",
-                received=members,
-                fix="name every 0/1 column of the group",
-            )
+            expected, fix = "at least two columns", "name every 0/1 column of the group"
+            raise InvalidInput("columns", expected=expected, received=members, fix=fix)
         if any(feature.group == name for feature in self.features):
-            raise InvalidInput(
-                "name",
-                expected="the name of a new group",
-                received=repr(name),
-                fix="name all columns of the group in one call",
-            )
+            expected, fix = "the name of a new group", "name all columns of the group in one call"
+            raise InvalidInput("name", expected=expected, received=repr(name), fix=fix)
         return self._changed(members, lambda feature: _feature_rules.grouped(feature, name))
 
     def rule(self, function: Callable[[pd.DataFrame], Any], name: str | None = None) -> Schema:
@@ -269,12 +254,8 @@ class Schema:
         'worked'
         """
         if not callable(function):
-            raise InvalidInput(
-                "function",
-                expected="a function of a frame",
-                received=repr(function),
-                fix="pass lambda frame: frame['a'] <= frame['b']",
-            )
+            expected, fix = "a function of a frame", "pass lambda frame: frame['a'] <= frame['b']"
+            raise InvalidInput("function", expected=expected, received=repr(function), fix=fix)
         own = getattr(function, "__name__", "<lambda>")
         known = f"rule {len(self.rules) + 1}" if own == "<lambda>" else own
         rule = Rule(name=name or known, function=function)

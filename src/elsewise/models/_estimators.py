@@ -98,12 +98,9 @@ def estimator(estimator: Any, output: Hashable | None = None) -> EstimatorModel:
     'bad'
     """
     if isinstance(estimator, type) or not is_estimator(estimator):
-        raise InvalidInput(
-            "estimator",
-            expected="a fitted estimator with predict_proba, decision_function or predict",
-            received=repr(estimator),
-            fix="pass the fitted object, or wrap a function with elsewise.models.function",
-        )
+        expected = "a fitted estimator with predict_proba, decision_function or predict"
+        fix = "pass the fitted object, or wrap a function with elsewise.models.function"
+        raise InvalidInput("estimator", expected=expected, received=repr(estimator), fix=fix)
     return EstimatorModel(estimator=estimator, output=output)
 
 

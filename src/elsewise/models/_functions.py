@@ -76,12 +76,8 @@ def function(
     if gradient is not None and not callable(gradient):
         raise _not_callable("gradient", gradient)
     if gradient is not None and smooth is False:
-        raise InvalidInput(
-            "smooth",
-            expected="True or None beside a gradient",
-            received="False",
-            fix="leave out gradient or smooth",
-        )
+        expected, fix = "True or None beside a gradient", "leave out gradient or smooth"
+        raise InvalidInput("smooth", expected=expected, received="False", fix=fix)
     return FunctionModel(values=values, gradient=gradient, smooth=smooth, probability=probability)
 
 

@@ -97,12 +97,9 @@ def torch_model(
     True
     """
     if not is_torch_module(module):
-        raise InvalidInput(
-            "module",
-            expected="a torch.nn.Module",
-            received=type(module).__name__,
-            fix="pass the module, or use elsewise.models.function for a function",
-        )
+        expected = "a torch.nn.Module"
+        fix = "pass the module, or use elsewise.models.function for a function"
+        raise InvalidInput("module", expected=expected, received=type(module).__name__, fix=fix)
     if device is not None:
         module = _copy_to(module, device)
     return TorchModel(
@@ -120,12 +117,9 @@ def _copy_to(module: Any, device: str) -> Any:
     try:
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:
-        raise InvalidInput(
-            "device",
-            expected="a device this torch can use",
-            received=f"{device!r} ({error})",
-            fix="install a torch built for it, or leave device out to stay where the module is",
-        ) from error
+        expected, received = "a device this torch can use", f"{device!r} ({error})"
+        fix = "install a torch built for it, or leave device out to stay where the module is"
+        raise InvalidInput("device", expected=expected, received=received, fix=fix) from error
     return copy.deepcopy(module).to(device)
 
 
@@ -321,12 +315,9 @@ def _home(module: Any) -> tuple[Any, Any]:
     tensors = [*module.parameters(), *module.buffers()]
     devices = sorted({str(tensor.device) for tensor in tensors})
     if len(devices) > 1:
-        raise InvalidInput(
-            "model",
-            expected="a module on one device",
-            received=f"parameters on {', '.join(devices)}",
-            fix="move it with module.to(device)",
-        )
+        expected, received = "a module on one device", f"parameters on {', '.join(devices)}"
+        fix = "move it with module.to(device)"
+        raise InvalidInput("model", expected=expected, received=received, fix=fix)
     dtype = next((tensor.dtype for tensor in tensors if tensor.is_floating_point()), None)
     return torch.device(devices[0] if devices else "cpu"), dtype
 

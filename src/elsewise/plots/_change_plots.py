@@ -143,12 +143,9 @@ def flows(explanation: Explanation, name: Hashable | None = None, ax: Axes | Non
 
     column = column_named(explanation, _first_category(explanation) if name is None else name)
     if column.numeric:
-        raise InvalidInput(
-            "name",
-            expected="a category",
-            received=f"{column.name!r}, a {column.kind}",
-            fix="draw numbers with plots.feature",
-        )
+        expected, received = "a category", f"{column.name!r}, a {column.kind}"
+        fix = "draw numbers with plots.feature"
+        raise InvalidInput("name", expected=expected, received=received, fix=fix)
     names, (start, end) = grouped_levels(column, MOST_LEVELS)
     mass = np.zeros((len(names), len(names)))
     np.add.at(mass, (start, end), 1.0 / start.size)
@@ -190,12 +187,8 @@ def _first_category(explanation: Explanation) -> Hashable:
         if kind not in (Kind.NUMBER, Kind.INTEGER):
             found: Hashable = name
             return found
-    raise InvalidInput(
-        "explanation",
-        expected="a category that may move",
-        received="none",
-        fix="draw numbers with plots.feature",
-    )
+    fix = "draw numbers with plots.feature"
+    raise InvalidInput("explanation", expected="a category that may move", received="none", fix=fix)
 
 
 def _tops(shares: np.ndarray) -> np.ndarray:

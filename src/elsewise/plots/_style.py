@@ -45,12 +45,8 @@ def canvases(
     if axes is not None:
         given = np.atleast_1d(np.asarray(axes, dtype=object)).ravel()
         if given.size < count:
-            raise InvalidInput(
-                "axes",
-                expected=f"{count} axes, one per panel",
-                received=f"{given.size}",
-                fix="leave axes out for a new figure",
-            )
+            expected, fix = f"{count} axes, one per panel", "leave axes out for a new figure"
+            raise InvalidInput("axes", expected=expected, received=f"{given.size}", fix=fix)
         return given[:count]
     import matplotlib.pyplot as plt
 
@@ -138,12 +134,8 @@ def quantiles(values: np.ndarray, levels: np.ndarray) -> np.ndarray:
 def columns_of(records: pd.DataFrame, *names: str) -> pd.DataFrame:
     """Return the records; refuse what is no frame with these columns."""
     if not isinstance(records, pd.DataFrame):
-        raise InvalidInput(
-            "records",
-            expected="a pandas DataFrame",
-            received=type(records).__name__,
-            fix="wrap it: pandas.DataFrame(records)",
-        )
+        expected, fix = "a pandas DataFrame", "wrap it: pandas.DataFrame(records)"
+        raise InvalidInput("records", expected=expected, received=type(records).__name__, fix=fix)
     lacking = [name for name in names if name not in records.columns]
     if lacking or records.empty:
         raise InvalidInput(

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy.special import betaincinv
 
 from elsewise._arrays import to_numpy
 from elsewise._resources import using
 from elsewise._storage import write_text
+from elsewise.certificate import share_limit
 from elsewise.errors import InvalidInput, SavedRunError, from_mapping
 from elsewise.explanation import Explanation
 from elsewise.policy._actions import Actions
@@ -85,21 +85,8 @@ class Count(NamedTuple):
     def limits(self, level: float) -> tuple[float, float]:
         """Return the exact lower limits of `reach` and of `share`."""
         there = self.inside + self.arriving
-        return (
-            lower_limit(self.arriving, self.needing, level),
-            lower_limit(there, self.rows, level),
-        )
-
-
-def lower_limit(hits: int, size: int, level: float) -> float:
-    """Return the lower confidence limit of Clopper and Pearson (1934) of a binomial share.
-
-    Examples
-    --------
-    >>> round(lower_limit(100, 100, 0.95), 4)
-    0.9705
-    """
-    return float(betaincinv(hits, size - hits + 1, 1.0 - level)) if hits else 0.0
+        reach = share_limit(self.arriving, self.needing, level)
+        return reach, share_limit(there, self.rows, level)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)

@@ -119,12 +119,8 @@ def render_comparison(
         What the model's output is called, in all of them or by the name of each.
     """
     if not explanations:
-        raise InvalidInput(
-            "explanations",
-            expected="at least one explanation",
-            received="none",
-            fix="pass {'name': explanation}",
-        )
+        expected, fix = "at least one explanation", "pass {'name': explanation}"
+        raise InvalidInput("explanations", expected=expected, received="none", fix=fix)
     called = {name: output if isinstance(output, str) else output[name] for name in explanations}
     return fill(
         "comparison.html",

@@ -85,40 +85,28 @@ def _question(problem: Problem, settings: Settings) -> Question | None:
 def _of_population(population: object, bounds: Bounds) -> Bounds:
     """The limits of a sample, or of a population that is known to the last row."""
     if population not in ("sample", "all"):
-        raise InvalidInput(
-            "population",
-            expected="'sample' or 'all'",
-            received=repr(population),
-            fix="'all' says that the rows are the whole population, so that nothing is estimated",
-        )
+        expected = "'sample' or 'all'"
+        fix = "'all' says that the rows are the whole population, so that nothing is estimated"
+        raise InvalidInput("population", expected=expected, received=repr(population), fix=fix)
     return bounds if population == "sample" else replace(bounds, method=Method.EXACT.value)
 
 
 def _kind(certify: str, bounds: Bounds, size: int) -> Kind:
     """Which rows the certificate is computed on."""
     if certify not in CERTIFY:
-        raise InvalidInput(
-            "certify",
-            expected=", ".join(map(repr, CERTIFY)),
-            received=repr(certify),
-            fix="'held-out' speaks of the population, 'in-sample' describes the explained rows",
-        )
+        expected = ", ".join(map(repr, CERTIFY))
+        fix = "'held-out' speaks of the population, 'in-sample' describes the explained rows"
+        raise InvalidInput("certify", expected=expected, received=repr(certify), fix=fix)
     if bounds.method == Method.EXACT:
         if certify != "auto":
-            raise InvalidInput(
-                "certify",
-                expected="'auto' where the rows are the whole population",
-                received=repr(certify),
-                fix="leave certify out, or population='all'",
-            )
+            expected = "'auto' where the rows are the whole population"
+            fix = "leave certify out, or population='all'"
+            raise InvalidInput("certify", expected=expected, received=repr(certify), fix=fix)
         return Kind.POPULATION
     if certify == "held-out" and size < 2 * FEWEST_ROWS:
-        raise InvalidInput(
-            "certify",
-            expected=f"at least {2 * FEWEST_ROWS} rows to hold out half of them",
-            received=f"{size} rows",
-            fix="certify='in-sample' describes the explained rows",
-        )
+        expected = f"at least {2 * FEWEST_ROWS} rows to hold out half of them"
+        fix = "certify='in-sample' describes the explained rows"
+        raise InvalidInput("certify", expected=expected, received=f"{size} rows", fix=fix)
     held_out = certify == "held-out" or (certify == "auto" and size >= HELD_OUT_FROM)
     return Kind.HELD_OUT if held_out else Kind.IN_SAMPLE
 
@@ -127,12 +115,9 @@ def _check_certifiable(problem: Problem) -> None:
     """Refuse what could only fail after the search."""
     bounds, outputs, target = problem.bounds, problem.outputs, problem.target
     if isinstance(target, Sample) and len(target.values) < 2:
-        raise InvalidInput(
-            "target",
-            expected="a sample of at least 2 values",
-            received="1",
-            fix="use targets.constant(value) to ask for one value",
-        )
+        expected = "a sample of at least 2 values"
+        fix = "use targets.constant(value) to ask for one value"
+        raise InvalidInput("target", expected=expected, received="1", fix=fix)
     ends = bounds.support or known_range(outputs)
     known = ends is not None
     if ends is not None and isinstance(target, Sample):
@@ -159,12 +144,8 @@ def _check_certifiable(problem: Problem) -> None:
 
 def _check_kind(argument: str, value: object, kind: Any, fix: str) -> None:
     if not isinstance(value, kind):
-        raise InvalidInput(
-            argument,
-            expected=f"elsewise.{argument.capitalize()}",
-            received=type(value).__name__,
-            fix=fix,
-        )
+        expected = f"elsewise.{argument.capitalize()}"
+        raise InvalidInput(argument, expected=expected, received=type(value).__name__, fix=fix)
 
 
 def check_seed(seed: Any) -> int:
@@ -180,9 +161,6 @@ def check_seed(seed: Any) -> int:
 def _check_draws(draws: int, level: float) -> None:
     needed = math.ceil(level / (1.0 - level) - 1e-9)
     if draws < needed:
-        raise InvalidInput(
-            "settings.draws",
-            expected=f"at least {needed} bootstrap draws for confidence on each side {level:g}",
-            received=draws,
-            fix="leave draws at 999, or ask for less confidence",
-        )
+        expected = f"at least {needed} bootstrap draws for confidence on each side {level:g}"
+        fix = "leave draws at 999, or ask for less confidence"
+        raise InvalidInput("settings.draws", expected=expected, received=draws, fix=fix)

@@ -90,41 +90,27 @@ def _check_outputs(outputs: Array) -> None:
     """Refuse outputs so small that their squares would vanish."""
     largest = float(np.abs(to_numpy(outputs)).max(initial=0.0))
     if 0.0 < largest < 1.0 / LARGEST:
-        raise InvalidInput(
-            "model",
-            expected=f"outputs that can be squared, at least {1.0 / LARGEST:g} somewhere",
-            received=f"at most {largest:g}",
-            fix="change the unit of the outputs",
-        )
+        expected = f"outputs that can be squared, at least {1.0 / LARGEST:g} somewhere"
+        fix = "change the unit of the outputs"
+        raise InvalidInput("model", expected=expected, received=f"at most {largest:g}", fix=fix)
 
 
 def _check_request(request: Request) -> None:
     """Refuse what is no target, or too few rows, before anything is read off them."""
     target, rows = request.target, request.rows
     if not isinstance(target, Target | Share | Mean):
-        raise InvalidInput(
-            "target",
-            expected="a target of elsewise.targets",
-            received=type(target).__name__,
-            fix="for example elsewise.targets.constant(1.0) or sample(scores)",
-        )
+        expected = "a target of elsewise.targets"
+        fix = "for example elsewise.targets.constant(1.0) or sample(scores)"
+        raise InvalidInput("target", expected=expected, received=type(target).__name__, fix=fix)
     if isinstance(rows, pd.DataFrame) and len(rows) < 2:
-        raise InvalidInput(
-            "rows",
-            expected="at least 2 rows",
-            received=len(rows),
-            fix="explain a population; for a single row use explanation.apply",
-        )
+        fix = "explain a population; for a single row use explanation.apply"
+        raise InvalidInput("rows", expected="at least 2 rows", received=len(rows), fix=fix)
 
 
 def _check_free(schema: Schema) -> None:
     if not any(feature.free for feature in schema.features):
-        raise InvalidInput(
-            "schema",
-            expected="at least one feature that may move",
-            received="every feature is frozen",
-            fix="free one with schema.free(name)",
-        )
+        expected, fix = "at least one feature that may move", "free one with schema.free(name)"
+        raise InvalidInput("schema", expected=expected, received="every feature is frozen", fix=fix)
 
 
 def _clusters(given: Any, rows: pd.DataFrame) -> np.ndarray | None:
@@ -167,12 +153,8 @@ def _usable(background: pd.DataFrame, schema: Schema) -> pd.DataFrame:
         received, fix = "no rows", "leave it out, or pass for example the training data"
     else:
         return background[list(schema.names)]
-    raise InvalidInput(
-        "background",
-        expected="a pandas DataFrame with rows and every explained column",
-        received=received,
-        fix=fix,
-    )
+    expected = "a pandas DataFrame with rows and every explained column"
+    raise InvalidInput("background", expected=expected, received=received, fix=fix)
 
 
 def _drawn(background: pd.DataFrame, seed: int) -> pd.DataFrame:

@@ -44,12 +44,8 @@ def balance_gaps(gap_inputs: float, gap_outputs: float) -> float:
     """
     for name, gap in (("gap_inputs", gap_inputs), ("gap_outputs", gap_outputs)):
         if math.isnan(gap):
-            raise InvalidInput(
-                name,
-                expected="a number or an infinity",
-                received="nan",
-                fix="pass -inf for a limit that could not be computed",
-            )
+            fix = "pass -inf for a limit that could not be computed"
+            raise InvalidInput(name, expected="a number or an infinity", received="nan", fix=fix)
     if gap_inputs < 0 and gap_outputs < 0:
         return _share(-gap_outputs, -gap_inputs)
     if gap_inputs < 0:
@@ -96,19 +92,12 @@ class IntervalNarrowing:
 
     def __post_init__(self) -> None:
         if not 0 <= self.lower <= self.upper <= 1:
-            raise InvalidInput(
-                "lower, upper",
-                expected="0 <= lower <= upper <= 1",
-                received=f"{self.lower}, {self.upper}",
-                fix="IntervalNarrowing() takes the whole interval [0, 1]",
-            )
+            expected, received = "0 <= lower <= upper <= 1", f"{self.lower}, {self.upper}"
+            fix = "IntervalNarrowing() takes the whole interval [0, 1]"
+            raise InvalidInput("lower, upper", expected=expected, received=received, fix=fix)
         if not 0 < self.kappa < 1:
-            raise InvalidInput(
-                "kappa",
-                expected="a number strictly between 0 and 1",
-                received=self.kappa,
-                fix="try 0.05",
-            )
+            expected = "a number strictly between 0 and 1"
+            raise InvalidInput("kappa", expected=expected, received=self.kappa, fix="try 0.05")
 
     def choose(self, gap_inputs: float, gap_outputs: float) -> tuple[float, IntervalNarrowing]:
         """Return eta and the narrower interval.
@@ -155,12 +144,9 @@ class SetShrinking:
     def __post_init__(self) -> None:
         values = tuple(sorted(float(value) for value in self.values))
         if not values or not all(0 <= value <= 1 for value in values):
-            raise InvalidInput(
-                "values",
-                expected="at least one number, each in [0, 1]",
-                received=values,
-                fix="for example SetShrinking(numpy.linspace(0, 1, 101))",
-            )
+            expected = "at least one number, each in [0, 1]"
+            fix = "for example SetShrinking(numpy.linspace(0, 1, 101))"
+            raise InvalidInput("values", expected=expected, received=values, fix=fix)
         object.__setattr__(self, "values", values)
 
     def choose(self, gap_inputs: float, gap_outputs: float) -> tuple[float, SetShrinking]:

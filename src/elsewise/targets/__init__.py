@@ -88,12 +88,9 @@ class Mean:
     def resolved(self, outputs: Array) -> Derived:
         """Return the target row by row: every output moved by what the mean lacks."""
         if outputs.shape[1] != 1:
-            raise InvalidInput(
-                "target",
-                expected="one output column for a mean",
-                received=f"{outputs.shape[1]} columns",
-                fix="explain one class: estimator(model, output=label)",
-            )
+            expected, received = "one output column for a mean", f"{outputs.shape[1]} columns"
+            fix = "explain one class: estimator(model, output=label)"
+            raise InvalidInput("target", expected=expected, received=received, fix=fix)
         amount = self.value - float(np.mean(to_numpy(outputs)))
         return Derived(kind="mean", level=self.value, about=amount)
 
@@ -155,12 +152,9 @@ def distribution(known: Any) -> DistributionTarget:
         return from_scipy(known)
     if callable(known) and not hasattr(known, "freeze"):
         return from_function(known, "distribution(quantile function)")
-    raise InvalidInput(
-        "known",
-        expected="a frozen scipy.stats distribution or a quantile function",
-        received=type(known).__name__,
-        fix="pass for example scipy.stats.beta(2, 5), or a function of an array of levels",
-    )
+    expected = "a frozen scipy.stats distribution or a quantile function"
+    fix = "pass for example scipy.stats.beta(2, 5), or a function of an array of levels"
+    raise InvalidInput("known", expected=expected, received=type(known).__name__, fix=fix)
 
 
 def constant(level: Any, tolerance: float | None = None) -> Constant:
@@ -324,23 +318,17 @@ def share(
             fix=f"did you mean {value / 100:g}" if percent else "share(0.6) asks for 60% of rows",  # type: ignore[operator]
         )
     if above is not None and below is not None:
-        raise InvalidInput(
-            "below",
-            expected="above= or below=",
-            received=f"above={above!r} beside below={below!r}",
-            fix="give one of them; share(0.2, below=0.3) counts outputs of at most 0.3",
-        )
+        expected, received = "above= or below=", f"above={above!r} beside below={below!r}"
+        fix = "give one of them; share(0.2, below=0.3) counts outputs of at most 0.3"
+        raise InvalidInput("below", expected=expected, received=received, fix=fix)
     if _number("margin", margin) < 0.0:
         raise InvalidInput(
             "margin", expected="a number >= 0", received=repr(margin), fix="leave it out"
         )
     if not (of is None or isinstance(of, str | int | np.integer)) or isinstance(of, bool):
-        raise InvalidInput(
-            "of",
-            expected="the label or column of a class, or a name",
-            received=repr(of),
-            fix="share(0.6, of='promoted') or share(approved=0.6)",
-        )
+        expected = "the label or column of a class, or a name"
+        fix = "share(0.6, of='promoted') or share(approved=0.6)"
+        raise InvalidInput("of", expected=expected, received=repr(of), fix=fix)
     end = above if above is not None else below if below is not None else cutoff
     return Share(
         value=float(value),
@@ -362,12 +350,8 @@ def quantile(q: float, value: float) -> Share:
     """
     if not 0.0 < _number("q", q) < 1.0:
         percent = 2.0 <= q < 100.0
-        raise InvalidInput(
-            "q",
-            expected="a level in (0, 1)",
-            received=repr(q),
-            fix=f"did you mean {q / 100:g}" if percent else "0.5 is the median",
-        )
+        fix = f"did you mean {q / 100:g}" if percent else "0.5 is the median"
+        raise InvalidInput("q", expected="a level in (0, 1)", received=repr(q), fix=fix)
     asked = share(q, below=_number("value", value))
     return replace(asked, said=f"quantile({q:g}, {value:g})")
 
@@ -419,23 +403,16 @@ def from_dict(saved: Mapping[str, Any]) -> Target:
     """
     kind = saved.get("kind") if isinstance(saved, Mapping) else saved
     if not isinstance(kind, str) or kind not in _MAKERS:
-        raise InvalidInput(
-            "saved",
-            expected=f"a kind among {', '.join(_MAKERS)}",
-            received=repr(kind),
-            fix="pass what to_dict returned",
-        )
+        expected, fix = f"a kind among {', '.join(_MAKERS)}", "pass what to_dict returned"
+        raise InvalidInput("saved", expected=expected, received=repr(kind), fix=fix)
     try:
         return _MAKERS[kind](*saved["arguments"])
     except (TypeError, ValueError, KeyError, AttributeError, OverflowError) as error:
         if isinstance(error, InvalidInput):
             raise
-        raise InvalidInput(
-            "saved",
-            expected=f"the arguments of {kind}",
-            received=f"{type(error).__name__}: {error}",
-            fix="pass what to_dict returned",
-        ) from error
+        expected, received = f"the arguments of {kind}", f"{type(error).__name__}: {error}"
+        fix = "pass what to_dict returned"
+        raise InvalidInput("saved", expected=expected, received=received, fix=fix) from error
 
 
 def _resolved_share(

@@ -36,12 +36,9 @@ def rows_of(argument: str, values: Any) -> np.ndarray:
     """Return values as read-only rows (m, K)."""
     array = numbers(argument, values)
     if array.ndim not in (1, 2) or array.size == 0:
-        raise InvalidInput(
-            argument,
-            expected="at least one row, as an array (m,) or (m, K)",
-            received=f"shape {array.shape}",
-            fix="pass one output per row, or one row of outputs per row",
-        )
+        expected = "at least one row, as an array (m,) or (m, K)"
+        fix = "pass one output per row, or one row of outputs per row"
+        raise InvalidInput(argument, expected=expected, received=f"shape {array.shape}", fix=fix)
     rows = array.reshape(array.shape[0], -1)
     rows.setflags(write=False)
     return rows
@@ -56,12 +53,8 @@ def level_of(argument: str, value: Any, nobody: float | None = None) -> Level:
             return tuple(nobody if part is None else next(rest) for part in value)
     array = numbers(argument, value)
     if array.ndim > 1 or array.size == 0:
-        raise InvalidInput(
-            argument,
-            expected="a number, or one number per output column",
-            received=f"shape {array.shape}",
-            fix="pass a scalar",
-        )
+        expected, fix = "a number, or one number per output column", "pass a scalar"
+        raise InvalidInput(argument, expected=expected, received=f"shape {array.shape}", fix=fix)
     return tuple(array.tolist()) if array.ndim else float(array)
 
 

@@ -108,12 +108,9 @@ class DistributionTarget:
             # A finite variance needs u q(u)^2 -> 0.
             far, near = levels * (quantile(levels) - middle) ** 2
             if reached and far > 0.99 * near > 0:
-                raise InvalidInput(
-                    "target",
-                    expected="a distribution with a finite variance",
-                    received=self.name,
-                    fix="trim the tails, or choose a target with lighter ones",
-                )
+                expected = "a distribution with a finite variance"
+                fix = "trim the tails, or choose a target with lighter ones"
+                raise InvalidInput("target", expected=expected, received=self.name, fix=fix)
 
     def _nodes(self, breaks: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return quadrature nodes as (cell, weight, quantile), each flat."""
@@ -262,10 +259,7 @@ def family_of(name: Any, argument: str) -> Any:
 
     known = getattr(stats, name, None) if isinstance(name, str) else None
     if not isinstance(known, stats.rv_continuous | stats.rv_discrete):
-        raise InvalidInput(
-            argument,
-            expected="the name of a distribution of scipy.stats",
-            received=repr(name),
-            fix="for example beta, as in distribution:beta,2,5",
-        )
+        expected = "the name of a distribution of scipy.stats"
+        fix = "for example beta, as in distribution:beta,2,5"
+        raise InvalidInput(argument, expected=expected, received=repr(name), fix=fix)
     return known

@@ -130,9 +130,6 @@ def check_levels(target: Target, support: tuple[float, float] | None, probabilit
         if np.isnan(level) or np.isinf(level) or low <= level <= high:
             continue
         percent = probability and 2.0 <= level <= 100.0
-        raise InvalidInput(
-            "target",
-            expected=f"a number the outputs can have, from {low:g} to {high:g}",
-            received=target.name,
-            fix=f"did you mean {level / 100:.3g}" if percent else "give it in the model's unit",
-        )
+        expected = f"a number the outputs can have, from {low:g} to {high:g}"
+        fix = f"did you mean {level / 100:.3g}" if percent else "give it in the model's unit"
+        raise InvalidInput("target", expected=expected, received=target.name, fix=fix)

@@ -102,12 +102,8 @@ class Share:
             return replace(self, of=list(labels).index(self.of))
         if columns > 1 and isinstance(self.of, int) and 0 <= self.of < len(labels):
             return self
-        raise InvalidInput(
-            "of",
-            expected=f"one of the classes {list(labels)}",
-            received=repr(self.of),
-            fix=f"share(0.6, of={labels[-1]!r})",
-        )
+        expected, fix = f"one of the classes {list(labels)}", f"share(0.6, of={labels[-1]!r})"
+        raise InvalidInput("of", expected=expected, received=repr(self.of), fix=fix)
 
     def resolved(self, outputs: Array) -> ResolvedShare:
         """Return the target row by row, for a population with these factual outputs (n, K).
@@ -150,12 +146,9 @@ class Share:
         if count == 1:
             return None
         if not isinstance(self.of, int) or not 0 <= self.of < count:
-            raise InvalidInput(
-                "of",
-                expected=f"the column of a class, 0 to {count - 1}, for a model of {count} outputs",
-                received=repr(self.of),
-                fix="share(0.6, of=2), or explain one class: estimator(model, output=label)",
-            )
+            expected = f"the column of a class, 0 to {count - 1}, for a model of {count} outputs"
+            fix = "share(0.6, of=2), or explain one class: estimator(model, output=label)"
+            raise InvalidInput("of", expected=expected, received=repr(self.of), fix=fix)
         return self.of
 
     def wanted(self, columns: int) -> Wanted:
