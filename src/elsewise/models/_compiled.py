@@ -17,9 +17,9 @@ from scipy import sparse
 from elsewise._resources import model_threads, parallel
 from elsewise.models._differences import Differences
 from elsewise.models._faces import one_column_per_class
-from elsewise.models._frames import distinct_rows
+from elsewise.models._frames import on_distinct
 from elsewise.models._linear import LINKS, LinearForm, linear_form
-from elsewise.models._outputs import movable_columns, same_outputs, scores
+from elsewise.models._outputs import ArrayOutputs, movable_columns, same_outputs, scores
 from elsewise.models._preprocessing import Column, Reader, Unreadable
 from elsewise.models._tables import Tables, build_tables, called
 
@@ -71,7 +71,7 @@ class Pipe:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CompiledOutputs:
+class CompiledOutputs(ArrayOutputs):
     """The outputs of a pipeline from tables of its preprocessing; see `Outputs`."""
 
     pipeline: FrameOutputs
@@ -93,11 +93,6 @@ class CompiledOutputs:
     """These are the pipeline's own outputs to rounding: limits on the way need not ask it again."""
 
     @property
-    def columns(self) -> int:
-        """Number of chosen outputs, K."""
-        return len(self.keep)
-
-    @property
     def smooth(self) -> bool:
         """Whether `values_and_gradient` is available."""
         return self.linear is not None or self.differences is not None
@@ -111,14 +106,6 @@ class CompiledOutputs:
     def description(self) -> str:
         """Readable name of the chosen outputs."""
         return self.pipeline.description
-
-    def place(self, codes: np.ndarray) -> np.ndarray:
-        """Return the codes as they are."""
-        return codes
-
-    def precise(self, probe: np.ndarray) -> CompiledOutputs:
-        """Return the outputs themselves."""
-        return self
 
     def values(self, codes: np.ndarray) -> np.ndarray:
         """Return the outputs (n, K) of codes (n, p)."""
@@ -140,14 +127,7 @@ class CompiledOutputs:
         """Return the outputs of distinct rows, each asked about once."""
         if not len(codes):
             return np.zeros((0, max(self.keep) + 1))
-        if not self.repeats:
-            return self._distinct(codes)
-        first, which = distinct_rows(codes)
-        return (
-            self._distinct(codes)
-            if len(first) == len(codes)
-            else self._distinct(codes[first])[which]
-        )
+        return on_distinct(self._distinct, codes) if self.repeats else self._distinct(codes)
 
     def _distinct(self, codes: np.ndarray) -> np.ndarray:
         given, known = self.tables.apply(codes)

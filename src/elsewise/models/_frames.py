@@ -13,6 +13,7 @@ from elsewise._arrays import in_row_order
 from elsewise._resources import model_threads
 from elsewise.models._outputs import (
     PROBES,
+    ArrayOutputs,
     Outputs,
     changed_rows,
     model_raised,
@@ -56,6 +57,12 @@ def distinct_rows(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return first, which
 
 
+def on_distinct(ask: Callable[[np.ndarray], np.ndarray], codes: np.ndarray) -> np.ndarray:
+    """Return what ``ask`` says of rows (n, p), each distinct one asked about once."""
+    first, which = distinct_rows(codes)
+    return ask(codes) if len(first) == len(codes) else np.asarray(ask(codes[first])[which])
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrameModel:
     """All outputs of a model that reads frames, as a checked function of codes."""
@@ -75,13 +82,7 @@ class FrameModel:
         """Return the outputs (n, W) of codes (n, p)."""
         if len(codes) == 0 and self.width is not None:
             return np.zeros((0, self.width))
-        if not self.repeats:
-            return self._predict(codes)
-        first, which = distinct_rows(codes)
-        if len(first) == len(codes):
-            return self._predict(codes)
-        outputs: np.ndarray = self._predict(codes[first])[which]
-        return outputs
+        return on_distinct(self._predict, codes) if self.repeats else self._predict(codes)
 
     def _predict(self, codes: np.ndarray) -> np.ndarray:
         try:
@@ -109,7 +110,7 @@ class FrameModel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FrameOutputs:
+class FrameOutputs(ArrayOutputs):
     """The chosen outputs of a model that reads frames; see `Outputs`."""
 
     model: FrameModel
@@ -135,18 +136,9 @@ class FrameOutputs:
     """Class of each output; nothing where outputs are no classes."""
 
     @property
-    def columns(self) -> int:
-        """Number of chosen outputs, K."""
-        return len(self.keep)
-
-    @property
     def smooth(self) -> bool:
         """Whether `values_and_gradient` is available."""
         return self.slopes is not None
-
-    def place(self, codes: np.ndarray) -> np.ndarray:
-        """Return the codes as they are: frame models work with NumPy."""
-        return codes
 
     def precise(self, probe: np.ndarray) -> Outputs:
         """Return the twin or the compiled pipeline if it says what the model says, else the model.

@@ -9,6 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import expit, softmax
 
+from elsewise.models._outputs import ArrayOutputs
+
 # Regressors whose predict is ``X @ coef_.T + intercept_``.
 REGRESSORS = frozenset(
     {
@@ -148,7 +150,7 @@ def linear_form(estimator: Any, method: str) -> LinearForm | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LinearOutputs:
+class LinearOutputs(ArrayOutputs):
     """A linear form as a function of codes, with nothing in between; see `Outputs`."""
 
     form: LinearForm
@@ -160,19 +162,6 @@ class LinearOutputs:
     probability: bool
     description: str
     smooth: ClassVar[bool] = True
-
-    @property
-    def columns(self) -> int:
-        """Number of chosen outputs, K."""
-        return len(self.keep)
-
-    def place(self, codes: np.ndarray) -> np.ndarray:
-        """Return the codes as they are."""
-        return codes
-
-    def precise(self, probe: np.ndarray) -> LinearOutputs:
-        """Return the outputs themselves, which are in double precision."""
-        return self
 
     def values(self, codes: np.ndarray) -> np.ndarray:
         """Return the outputs (n, K) of codes (n, p)."""

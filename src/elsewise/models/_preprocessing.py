@@ -38,6 +38,11 @@ class Column:
     """Whether cuts are the values themselves, as for an encoder, not edges of bins."""
 
 
+Columns = Sequence[Column]
+Width = int | None
+"""How many columns a transformer returns, where that is known."""
+
+
 class Call(NamedTuple):
     """A transformer that is asked as it is."""
 
@@ -132,17 +137,13 @@ class Reader:
         return [Column((len(self.calls) - 1, k)) for k in range(count)]
 
 
-def _pipeline(
-    reader: Reader, step: Any, columns: Sequence[Column], width: int | None
-) -> list[Column]:
+def _pipeline(reader: Reader, step: Any, columns: Columns, width: Width) -> list[Column]:
     for k, (_, stage) in enumerate(step.steps):
         columns = reader.read(stage, columns, width if k == len(step.steps) - 1 else None)
     return list(columns)
 
 
-def _column_transformer(
-    reader: Reader, step: Any, columns: Sequence[Column], width: int | None
-) -> list[Column]:
+def _column_transformer(reader: Reader, step: Any, columns: Columns, width: Width) -> list[Column]:
     inputs = step._transformer_to_input_indices  # the only place that has them resolved
     parts: list[tuple[int, list[Column]]] = []
     for name, transformer, _ in step.transformers_:
@@ -155,24 +156,20 @@ def _column_transformer(
     return [column for _, found in parts for column in found]
 
 
-def _union(reader: Reader, step: Any, columns: Sequence[Column], width: int | None) -> list[Column]:
+def _union(reader: Reader, step: Any, columns: Columns, width: Width) -> list[Column]:
     if step.transformer_weights:
         raise Unreadable("FeatureUnion with weights")
     return [c for _, part in step.transformer_list for c in reader.read(part, columns)]
 
 
-def _function(
-    reader: Reader, step: Any, columns: Sequence[Column], width: int | None
-) -> list[Column]:
+def _function(reader: Reader, step: Any, columns: Columns, width: Width) -> list[Column]:
     return list(columns) if step.func is None else reader._call(step, columns, width)
 
 
 def _scaler(*attributes: tuple[str, str]) -> Callable[..., list[Column]]:
     """Return how a scaler is read that does one thing after another with fitted attributes."""
 
-    def read(
-        reader: Reader, step: Any, columns: Sequence[Column], width: int | None
-    ) -> list[Column]:
+    def read(reader: Reader, step: Any, columns: Columns, width: Width) -> list[Column]:
         ops = [
             (name, getattr(step, attribute))
             for name, attribute in attributes
@@ -187,9 +184,7 @@ def _scaler(*attributes: tuple[str, str]) -> Callable[..., list[Column]]:
     return read
 
 
-def _imputer(
-    reader: Reader, step: Any, columns: Sequence[Column], width: int | None
-) -> list[Column]:
+def _imputer(reader: Reader, step: Any, columns: Columns, width: Width) -> list[Column]:
     numbers = [not reader.is_finite(column) for column in columns]
     looks_for_nan = isinstance(step.missing_values, float) and np.isnan(step.missing_values)
     if any(numbers) and not looks_for_nan:
@@ -205,9 +200,7 @@ def _imputer(
     return filled
 
 
-def _encoder(
-    reader: Reader, step: Any, columns: Sequence[Column], width: int | None
-) -> list[Column]:
+def _encoder(reader: Reader, step: Any, columns: Columns, width: Width) -> list[Column]:
     counts = [1] * len(columns)
     if type(step).__name__ == "OneHotEncoder":
         counts = step._n_features_outs
@@ -220,7 +213,7 @@ def _encoder(
     ]
 
 
-def _bins(reader: Reader, step: Any, columns: Sequence[Column], width: int | None) -> list[Column]:
+def _bins(reader: Reader, step: Any, columns: Columns, width: Width) -> list[Column]:
     return [
         binned
         for column, edges, count in zip(columns, step.bin_edges_, step.n_bins_, strict=True)
