@@ -21,6 +21,7 @@ from elsewise.models._linear import (
     LinearForm,
     LinearOutputs,
     final_step,
+    has_base,
     linear_form,
     steps,
 )
@@ -36,25 +37,9 @@ METHODS = ("predict_proba", "decision_function", "predict")
 SMOOTH = (
     REGRESSORS
     | MARGINS
-    | frozenset(
-        {
-            "GammaRegressor",
-            "GaussianNB",
-            "GaussianProcessClassifier",
-            "GaussianProcessRegressor",
-            "KernelRidge",
-            "LinearDiscriminantAnalysis",
-            "MLPClassifier",
-            "MLPRegressor",
-            "NuSVC",
-            "NuSVR",
-            "PoissonRegressor",
-            "QuadraticDiscriminantAnalysis",
-            "SVC",
-            "SVR",
-            "TweedieRegressor",
-        }
-    )
+    | {"BaseLibSVM", "BaseMultilayerPerceptron", "GaussianNB", "KernelRidge"}
+    | {"GaussianProcessClassifier", "GaussianProcessRegressor"}
+    | {"QuadraticDiscriminantAnalysis", "_GeneralizedLinearRegressor"}
 )
 
 
@@ -196,6 +181,7 @@ def _estimator_face(fitted: Any, method: str, own: list[Hashable]) -> ScoringAda
         return one_column_per_class(predict(read(frame)), method, len(classes))
 
     final = final_step(_unwrap(fitted))
+    ours = type(final).__module__.startswith("sklearn.")
     return ScoringAdapter(
         name=f"{_name(fitted)}.{method}",
         score=score,
@@ -203,7 +189,7 @@ def _estimator_face(fitted: Any, method: str, own: list[Hashable]) -> ScoringAda
         read=read,
         classes=classes,
         probability=method == "predict_proba",
-        smooth=type(final).__name__ in SMOOTH and type(final).__module__.startswith("sklearn."),
+        smooth=ours and has_base(final, SMOOTH),
     )
 
 

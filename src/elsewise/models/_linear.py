@@ -11,44 +11,10 @@ from scipy.special import expit, softmax
 
 from elsewise.models._outputs import ArrayOutputs
 
-# Regressors whose predict is ``X @ coef_.T + intercept_``.
-REGRESSORS = frozenset(
-    {
-        "ARDRegression",
-        "BayesianRidge",
-        "ElasticNet",
-        "ElasticNetCV",
-        "HuberRegressor",
-        "Lars",
-        "LarsCV",
-        "Lasso",
-        "LassoCV",
-        "LassoLars",
-        "LassoLarsCV",
-        "LassoLarsIC",
-        "LinearRegression",
-        "LinearSVR",
-        "OrthogonalMatchingPursuit",
-        "OrthogonalMatchingPursuitCV",
-        "QuantileRegressor",
-        "Ridge",
-        "RidgeCV",
-        "SGDRegressor",
-        "TheilSenRegressor",
-    }
-)
-# Classifiers whose decision_function is ``X @ coef_.T + intercept_``.
-MARGINS = frozenset(
-    {
-        "LinearSVC",
-        "LogisticRegression",
-        "LogisticRegressionCV",
-        "Perceptron",
-        "RidgeClassifier",
-        "RidgeClassifierCV",
-        "SGDClassifier",
-    }
-)
+# Base classes of regressors whose predict is ``X @ coef_.T + intercept_``.
+REGRESSORS = frozenset({"LinearModel", "BaseSGDRegressor"})
+# Base class of classifiers whose decision_function is ``X @ coef_.T + intercept_``.
+MARGINS = frozenset({"LinearClassifierMixin"})
 # Classifiers whose predict_proba is the softmax of the decision function.
 LOGISTIC = frozenset({"LogisticRegression", "LogisticRegressionCV"})
 
@@ -64,6 +30,11 @@ def steps(estimator: Any) -> list[Any]:
 def final_step(estimator: Any) -> Any:
     """Return the estimator at the end of a pipeline."""
     return steps(estimator)[-1]
+
+
+def has_base(estimator: Any, names: frozenset[str]) -> bool:
+    """Tell whether an estimator's class is, or is derived from, one of these names."""
+    return not names.isdisjoint(base.__name__ for base in type(estimator).__mro__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,9 +150,9 @@ def _kind(final: Any, method: str) -> str | None:
     name = type(final).__name__
     if not type(final).__module__.startswith("sklearn."):
         return None
-    if method == "predict" and name in REGRESSORS:
+    if method == "predict" and has_base(final, REGRESSORS) and not has_base(final, MARGINS):
         return "affine"
-    if method == "decision_function" and name in MARGINS:
+    if method == "decision_function" and has_base(final, MARGINS):
         return "affine"
     if method != "predict_proba":
         return None
