@@ -25,13 +25,7 @@ if TYPE_CHECKING:
     from elsewise._difference import Difference, difference
     from elsewise._explain import explain
     from elsewise.analysis import Frontier, Stability, frontier
-    from elsewise.batch import (
-        Explanations,
-        Failure,
-        explain_groups,
-        explain_many,
-        explain_sweep,
-    )
+    from elsewise.batch import Explanations, Failure, explain_groups, explain_many, explain_sweep
     from elsewise.certificate import Certificate
     from elsewise.cli._versions import show_versions
     from elsewise.explanation import Explanation, Status

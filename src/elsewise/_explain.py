@@ -160,8 +160,7 @@ def explain_request(
         map=answer.map,
         certificate=answer.certificate,
         status=replace(
-            answer.status,
-            notices=(*notices, *answer.status.notices, *answer.certificate.notices),
+            answer.status, notices=(*notices, *answer.status.notices, *answer.certificate.notices)
         ),
         iterations=tuple(answer.records),
         settings=settings,

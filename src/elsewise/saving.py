@@ -30,12 +30,7 @@ from elsewise.request import Bounds, Problem, Verdict, check_seed
 from elsewise.search import Iteration
 from elsewise.settings import Fixed, IntervalNarrowing, SetShrinking, Settings
 from elsewise.targets import Question
-from elsewise.transport import (
-    MonotoneMaps,
-    directions_like,
-    pack_directions,
-    unpack_directions,
-)
+from elsewise.transport import MonotoneMaps, directions_like, pack_directions, unpack_directions
 
 __all__ = ["load", "save"]
 

@@ -71,8 +71,7 @@ app = typer.Typer(
 Rows = Annotated[Path, Argument(help="The rows: a .csv or .parquet file.")]
 Run = Annotated[Path, Argument(help="A folder that `elsewise explain` wrote.")]
 Model = Annotated[
-    str,
-    Option(help="A .joblib or .pickle file (loading it runs its code), or module:name."),
+    str, Option(help="A .joblib or .pickle file (loading it runs its code), or module:name.")
 ]
 Background = Annotated[
     Path | None,

@@ -240,10 +240,7 @@ def _limit_value(name: str, text: str) -> str | float | tuple[float, float]:
 
 
 def make_schema(
-    rows: pd.DataFrame,
-    background: pd.DataFrame | None,
-    path: Path | None,
-    freeze: Sequence[str],
+    rows: pd.DataFrame, background: pd.DataFrame | None, path: Path | None, freeze: Sequence[str]
 ) -> Schema:
     """Return the schema in the file, or the inferred one, with the named columns frozen."""
     if path is None:

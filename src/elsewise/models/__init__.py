@@ -42,11 +42,7 @@ __all__ = [
 
 
 def bind(
-    model: Any,
-    encoder: Encoder,
-    *,
-    output: Hashable | None = None,
-    probe: np.ndarray | None = None,
+    model: Any, encoder: Encoder, *, output: Hashable | None = None, probe: np.ndarray | None = None
 ) -> Outputs:
     """Return a model's outputs as a function of the codes of ``encoder``.
 

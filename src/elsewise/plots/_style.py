@@ -53,11 +53,7 @@ def canvases(
     columns = min(columns, count)
     rows = math.ceil(count / columns)
     _, grid = plt.subplots(
-        rows,
-        columns,
-        figsize=(width * columns, height * rows),
-        layout="constrained",
-        squeeze=False,
+        rows, columns, figsize=(width * columns, height * rows), layout="constrained", squeeze=False
     )
     for unused in grid.ravel()[count:]:
         unused.set_visible(False)

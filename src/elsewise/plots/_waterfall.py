@@ -6,15 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from elsewise.plots._style import (
-    COUNTERFACTUAL,
-    GRID,
-    INK,
-    TARGET,
-    canvas,
-    dress,
-    readable,
-)
+from elsewise.plots._style import COUNTERFACTUAL, GRID, INK, TARGET, canvas, dress, readable
 from elsewise.text import amount
 
 if TYPE_CHECKING:

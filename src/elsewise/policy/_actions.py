@@ -40,10 +40,14 @@ class Actions(NamedTuple):
         """Return some of the actions."""
         return Actions(self.add[index], self.put[index])
 
+    @property
+    def table(self) -> np.ndarray:
+        """Both tables beside each other (C, 2 p), comparable: infinity where nothing is set."""
+        return np.concatenate([self.add, np.nan_to_num(self.put, nan=np.inf)], axis=1)
+
     def distinct(self) -> Actions:
         """Return the actions without those that change nothing and without repetitions."""
-        table = np.concatenate([self.add, np.nan_to_num(self.put, nan=np.inf)], axis=1)
-        _, first = np.unique(table, axis=0, return_index=True)
+        _, first = np.unique(self.table, axis=0, return_index=True)
         kept = self.take(np.sort(first))
         return kept.take(((kept.add != 0) | ~np.isnan(kept.put)).any(axis=1))
 

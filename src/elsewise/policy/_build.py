@@ -20,7 +20,7 @@ from elsewise.policy._candidates import Table, propose, refine
 from elsewise.policy._cost_table import Question, Standing, prices_of
 from elsewise.policy._policy import Count, Line, Policy
 from elsewise.policy._rule import grow_rule, holds, rule_words
-from elsewise.policy._select import Caps, choose_actions, serve
+from elsewise.policy._select import Caps, choose_actions, is_served, serve
 from elsewise.request import Kind, Verdict, halve, populate
 from elsewise.targets import Share, Target, question_of
 
@@ -234,13 +234,11 @@ def _counted(policy: Policy, study: Study) -> Policy:
         what = ", ".join(filter(None, (a.words(add, put) for a in study.known)))
         who = rule_words(schema, policy.rules[j]) if policy.rules else "whom it serves cheapest"
         lines.append(Line(what, who, mine.size, float(mine.mean()) if mine.size else 0.0))
+    ends = rows.outputs, policy.question.outputs(codes)
     counted = replace(
         policy,
         lines=tuple(lines),
-        means=(
-            float(rows.outputs[:, 0].mean()),
-            float(policy.question.outputs(codes)[:, 0].mean()),
-        ),
+        means=(float(ends[0][:, 0].mean()), float(ends[1][:, 0].mean())),
         explained=Count.of(rows, costs),
         unseen=None if unseen is None else Count.of(rows.take(unseen), costs[unseen]),
     )
@@ -295,10 +293,8 @@ def curve(policy: Policy, study: Study, most: int, by: str) -> pd.DataFrame:
         fitted = arriving[:, chosen].min(axis=1, initial=inf)
         price, tie = serve(fitted, study.fit.ties, one)
         best = costs[:, np.searchsorted(union, chosen)].min(axis=1, initial=inf)
-        kept, served = (
-            np.isfinite(value) & ((value < price) | ((value == price) & (ties <= tie)))
-            for value, ties in ((best, rows.ties), (fitted, study.fit.ties))
-        )
+        kept = is_served(best, rows.ties, price, tie)
+        served = is_served(fitted, study.fit.ties, price, tie)
         count = Count.of(rows, np.where(kept, best, np.nan))
         limit = np.nan if study.unseen is None else count.limits(policy.level)[0]
         budget = inf if one.budget is None else one.budget

@@ -108,11 +108,7 @@ def propose(
 
 
 def _foreseen(
-    base: Table,
-    singles: Table,
-    rows: Standing,
-    known: Sequence[Movable],
-    rng: np.random.Generator,
+    base: Table, singles: Table, rows: Standing, known: Sequence[Movable], rng: np.random.Generator
 ) -> Actions:
     """Join a further edit to actions where, if their gains add up, that is worth most."""
     seen = rng.permutation(len(rows.codes))[:SCREENED]
@@ -124,13 +120,11 @@ def _foreseen(
     far = 2.0 * float(base.costs[np.isfinite(base.costs)].max(initial=1e-9))
     worth = np.full(apart.shape, -np.inf)
     for place, column in enumerate(order):
-        arrives = nearer[:, column, None] + more >= 1.0
+        gain = nearer[:, column, None] + more
         price = base.costs[seen][:, column, None] + singles.costs[seen]
-        paid = np.where(arrives & np.isfinite(price), np.maximum(far - price, 0.0), 0.0)
+        paid = np.where((gain >= 1.0) & np.isfinite(price), np.maximum(far - price, 0.0), 0.0)
         # What does not arrive still counts a little, because gains need not add up.
-        worth[place] = paid.sum(axis=0) + 1e-3 * np.minimum(
-            nearer[:, column, None] + more, 1.0
-        ).sum(axis=0)
+        worth[place] = paid.sum(axis=0) + 1e-3 * np.minimum(gain, 1.0).sum(axis=0)
     worth[~apart] = -np.inf
     best = np.argsort(-worth, axis=None, kind="stable")[:JOINED]
     first, second = np.unravel_index(best[np.isfinite(worth.flat[best])], worth.shape)
@@ -158,9 +152,9 @@ def _moves(known: Sequence[Movable], before: np.ndarray, after: np.ndarray, cell
             add[mine] = a.rounded((after - before)[mine])
         else:
             put[mine] = after[mine]
-    table = np.concatenate([add, np.nan_to_num(put, nan=np.inf)], axis=1)
-    _, first, count = np.unique(table, axis=0, return_index=True, return_counts=True)
-    return Actions(add, put).take(first[np.argsort(-count, kind="stable")[:OWN]]).distinct()
+    moves = Actions(add, put)
+    _, first, count = np.unique(moves.table, axis=0, return_index=True, return_counts=True)
+    return moves.take(first[np.argsort(-count, kind="stable")[:OWN]]).distinct()
 
 
 def refine(

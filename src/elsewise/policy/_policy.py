@@ -21,6 +21,7 @@ from elsewise.explanation import Explanation
 from elsewise.policy._actions import Actions
 from elsewise.policy._cost_table import Question, Standing
 from elsewise.policy._rule import Condition, holds
+from elsewise.policy._select import is_served
 from elsewise.request import Verdict
 from elsewise.saving import load
 from elsewise.targets import Wanted
@@ -34,6 +35,10 @@ if TYPE_CHECKING:
 
 
 FILE = "policy.json"
+SAVED = ["rules", "price", "tie", "asked", "lines", "means", "explained", "unseen", "verdict"]
+SAVED += ["reason"]
+"""Fields that are written as they are."""
+ACTIONS = ("add", "put")
 GOOD = ("certified", "reached, not certified", "described", "nothing to do")
 
 
@@ -136,8 +141,7 @@ class Policy:
             costs[~holds(rule, rows.codes), j] = inf
         codes, line = rows.codes.copy(), np.full(len(rows.codes), -1)
         best = costs.min(axis=1, initial=inf)
-        served = (best < self.price) | ((best == self.price) & (rows.ties <= self.tie))
-        served &= np.isfinite(best)
+        served = is_served(best, rows.ties, self.price, self.tie)
         line[served] = costs[served].argmin(axis=1) if served.any() else -1
         for j in np.unique(line[served]):
             codes[line == j] = self.actions.take([j]).apply(codes[line == j], self.question.grid)[0]
@@ -257,12 +261,9 @@ class Policy:
         """
         place = Path(folder) if not run else self.explanation.save(folder)
         question = self.question
-        record: dict[str, Any] = {
-            name: getattr(self, name)
-            for name in ("rules", "price", "tie", "asked", "lines", "means", "explained", "unseen")
-        }
-        record |= {"verdict": self.verdict, "reason": self.reason, "most": question.most}
-        record |= {"add": self.actions.add.tolist(), "put": self.actions.put.tolist()}
+        record: dict[str, Any] = {name: getattr(self, name) for name in SAVED}
+        record |= {name: getattr(self.actions, name).tolist() for name in ACTIONS}
+        record["most"] = question.most
         record |= {"wanted": asdict(question.wanted), "grid": question.grid.tolist()}
         record["cost"] = "function" if callable(question.cost) else question.cost
         record["rows"] = _fingerprint(self.explanation)
@@ -278,6 +279,7 @@ class Policy:
             if record["rows"] != _fingerprint(explanation):
                 raise ValueError("it is of another run")
             given, unseen, rules = record["cost"], record["unseen"], record["rules"]
+            shape = -1, len(record["grid"])
             return cls(
                 explanation=explanation,
                 question=Question(
@@ -288,9 +290,7 @@ class Policy:
                     most=record["most"],
                     grid=np.array(record["grid"]),
                 ),
-                actions=Actions(
-                    *(_matrix(record[name], record["grid"]) for name in ("add", "put"))
-                ),
+                actions=Actions(*(np.array(record[n], float).reshape(shape) for n in ACTIONS)),
                 rules=rules and tuple(tuple(Condition(*one) for one in rule) for rule in rules),
                 lines=tuple(Line(*line) for line in record["lines"]),
                 explained=Count(*record["explained"]),
@@ -308,10 +308,6 @@ class Policy:
 def _fingerprint(explanation: Explanation) -> str:
     codes = to_numpy(explanation.problem.factual)
     return sha256(np.ascontiguousarray(codes).tobytes()).hexdigest()
-
-
-def _matrix(rows: list[list[float]], grid: list[float]) -> np.ndarray:
-    return np.array(rows, dtype=np.float64).reshape(-1, len(grid))
 
 
 def _no_cost(before: object, after: object) -> Any:

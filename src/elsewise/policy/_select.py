@@ -93,6 +93,12 @@ def serve(best: np.ndarray, ties: np.ndarray, caps: Caps) -> tuple[float, float]
     return (-inf, -inf) if last is None else (float(best[last]), float(ties[last]))
 
 
+def is_served(best: np.ndarray, ties: np.ndarray, price: float, tie: float) -> np.ndarray:
+    """Tell, bool (m,), whose (cost, tie) is at most what `serve` returned."""
+    below = (best < price) | ((best == price) & (ties <= tie))
+    return np.asarray(np.isfinite(best) & below)
+
+
 def far_price(costs: np.ndarray) -> float:
     """Return the price of a row that does not arrive, where reach comes first."""
     best = costs.min(axis=1, initial=inf)
@@ -100,11 +106,7 @@ def far_price(costs: np.ndarray) -> float:
 
 
 def choose_actions(
-    costs: np.ndarray,
-    k: int,
-    caps: Caps,
-    start: np.ndarray | None = None,
-    spared: float = SPARED,
+    costs: np.ndarray, k: int, caps: Caps, start: np.ndarray | None = None, spared: float = SPARED
 ) -> np.ndarray:
     """Return at most ``k`` columns of ``costs`` (m, C), in the order of greedy choice.
 
