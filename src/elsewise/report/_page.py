@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
@@ -310,15 +311,11 @@ def _origin(explanation: Explanation, command: str | None) -> Section:
         ("model (SHA-256 of its outputs on them)", hashes["model"]),
         ("made with", ", ".join(_versions())),
     )
-    rows = tuple((name, str(value)) for name, value in pairs)
-    notices = tuple(f"Note on {notice}." for notice in explanation.status.notices)
-    return Section(
-        anchor="origin",
-        title="Where this comes from",
-        text=notices,
-        tables=(Table(caption="Settings and origin", columns=("what", "value"), rows=rows),),
-        code=command or _call(explanation),
-    )
+    rows = [(name, str(value)) for name, value in pairs]
+    notices = [f"Note on {notice}." for notice in explanation.status.notices]
+    title, caption, columns = "Where this comes from", "Settings and origin", ("what", "value")
+    section = table_section("origin", title, caption, columns, rows, notices)
+    return replace(section, code=command or _call(explanation))
 
 
 def _call(explanation: Explanation) -> str:
