@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 
 FORMATS = ("csv", "json", "xlsx", "parquet")
+# What is exported of each side of a certificate.
 COLUMNS = ["estimate", "untrimmed", "upper_limit", "bound", "met", "probability", "method"]
 COLUMNS += ["assumption", "directions", "rows_needed"]
-"""What is exported of each side of a certificate."""
 FORMULA = re.compile(r"[=@\t\r]|[+-](?![\d.,eE+-]*$)")
 """What a spreadsheet takes for a formula; signed numbers are none."""
 

@@ -39,8 +39,8 @@ class Column:
 
 
 Columns = Sequence[Column]
+# How many columns a transformer returns, where that is known.
 Width = int | None
-"""How many columns a transformer returns, where that is known."""
 
 
 class Call(NamedTuple):

@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 
 
 FILE = "policy.json"
+# Fields that are written as they are.
 SAVED = ["rules", "price", "tie", "asked", "lines", "means", "explained", "unseen", "verdict"]
 SAVED += ["reason"]
-"""Fields that are written as they are."""
 ACTIONS = ("add", "put")
 GOOD = ("certified", "reached, not certified", "described", "nothing to do")
 

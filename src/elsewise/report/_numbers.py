@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 
 FORMAT = 1
+# What a summary takes from `Status` as it is.
 STATUS = ["sentence", "asked", "aimed", "before", "reached", "limit", "ok", "binding"]
 STATUS += ["reachable", "rows_needed"]
-"""What a summary takes from `Status` as it is."""
 
 
 def drift(explanation: Explanation) -> pd.DataFrame:
