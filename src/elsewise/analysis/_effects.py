@@ -120,19 +120,12 @@ def effects(
     """
     asked = ask(explanation, labels, groups, cutoff)
     if not 0 <= column < explanation.outputs.shape[1]:
-        raise InvalidInput(
-            "column",
-            expected=f"an output column from 0 to {explanation.outputs.shape[1] - 1}",
-            received=column,
-            fix="leave it out for the first",
-        )
+        expected = f"an output column from 0 to {explanation.outputs.shape[1] - 1}"
+        fix = "leave it out for the first"
+        raise InvalidInput("column", expected=expected, received=column, fix=fix)
     if draws < 1 or not 0 < level < 1:
-        raise InvalidInput(
-            "draws, level",
-            expected="at least 1 resample and a level in (0, 1)",
-            received=f"{draws}, {level}",
-            fix="leave them out: 999 and 0.95",
-        )
+        expected, fix = "at least 1 resample and a level in (0, 1)", "leave them out: 999 and 0.95"
+        raise InvalidInput("draws, level", expected=expected, received=f"{draws}, {level}", fix=fix)
     sides = [side[:, column] for side in (explanation.factual_outputs, explanation.outputs)]
     rng = explanation.problem.generator("effects")
     parts = [

@@ -150,12 +150,8 @@ def _traced(
     problem: Problem, settings: Settings, kind: Kind, points: int, progress: bool | None
 ) -> Frontier:
     if not isinstance(points, int | np.integer) or points < FEWEST_POINTS:
-        raise InvalidInput(
-            "points",
-            expected=f"at least {FEWEST_POINTS}",
-            received=points,
-            fix=f"leave it out for {POINTS}",
-        )
+        fix = f"leave it out for {POINTS}"
+        raise InvalidInput("points", expected=f"at least {FEWEST_POINTS}", received=points, fix=fix)
     fitted, tested = problem, problem
     if kind is Kind.HELD_OUT:
         fitted, tested, _ = halve(problem, settings.fit_rows)

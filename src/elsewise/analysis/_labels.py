@@ -67,23 +67,17 @@ def _members(explanation: Explanation, groups: Any) -> dict[str, np.ndarray]:
     if isinstance(groups, Hashable):
         frame = explanation.factual
         if groups not in frame.columns:
-            raise InvalidInput(
-                "groups",
-                expected="a column of the explained rows, or one value per row",
-                received=repr(groups),
-                fix=f"choose among {', '.join(map(str, frame.columns))}",
-            )
+            expected = "a column of the explained rows, or one value per row"
+            fix = f"choose among {', '.join(map(str, frame.columns))}"
+            raise InvalidInput("groups", expected=expected, received=repr(groups), fix=fix)
         groups = frame[groups]
     texts = _aligned(explanation, "groups", groups).astype(object)
     texts = texts.where(texts.notna(), "(missing)").map(str)
     places, names = pd.factorize(texts, sort=True)
     if not 2 <= len(names) <= MOST_GROUPS:
-        raise InvalidInput(
-            "groups",
-            expected=f"2 to {MOST_GROUPS} groups",
-            received=f"{len(names)}",
-            fix="cut a number into ranges with pandas.cut, or join small groups",
-        )
+        expected = f"2 to {MOST_GROUPS} groups"
+        fix = "cut a number into ranges with pandas.cut, or join small groups"
+        raise InvalidInput("groups", expected=expected, received=f"{len(names)}", fix=fix)
     return {str(name): (places == k).astype(np.float64) for k, name in enumerate(names)}
 
 
@@ -101,10 +95,7 @@ def _aligned(explanation: Explanation, argument: str, values: Any) -> pd.Series[
         return values.loc[index]
     series = pd.Series(values if isinstance(values, pd.Series) else np.asarray(values))
     if len(series) != len(index):
-        raise InvalidInput(
-            argument,
-            expected=f"one value for each of the {len(index)} explained rows",
-            received=f"{len(series)}",
-            fix="pass the values of the rows that were explained",
-        )
+        expected = f"one value for each of the {len(index)} explained rows"
+        fix = "pass the values of the rows that were explained"
+        raise InvalidInput(argument, expected=expected, received=f"{len(series)}", fix=fix)
     return series

@@ -55,12 +55,8 @@ def plausibility(explanation: Explanation, background: pd.DataFrame | None = Non
     problem = explanation.problem
     codes = to_numpy(problem.background) if background is None else _codes(explanation, background)
     if len(codes) < 2:
-        raise InvalidInput(
-            "background",
-            expected="at least 2 rows",
-            received=len(codes),
-            fix="pass the rows the model was trained on",
-        )
+        fix = "pass the rows the model was trained on"
+        raise InvalidInput("background", expected="at least 2 rows", received=len(codes), fix=fix)
     tree = cKDTree(to_numpy(problem.embedding.embed(problem.outputs.place(codes))))
     own = _places(to_numpy(problem.factual), codes)
     before, after = (_nearest(tree, rows, own) for rows in embedded(explanation))
