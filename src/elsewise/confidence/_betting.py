@@ -151,12 +151,9 @@ def coupling_limit(
     costs = row_costs(comparison)
     # Costs may pass the cap by their rounding, those in single precision too.
     if not (0.0 < cap < math.inf and np.all(costs <= cap * (1.0 + 1e-6))):
-        raise InvalidInput(
-            "cap",
-            expected=f"a finite number, at least the largest cost of a row, {np.max(costs):.6g}",
-            received=cap,
-            fix="widen the ranges or support it comes from to all that can occur",
-        )
+        expected = f"a finite number, at least the largest cost of a row, {np.max(costs):.6g}"
+        fix = "widen the ranges or support it comes from to all that can occur"
+        raise InvalidInput("cap", expected=expected, received=cap, fix=fix)
     return _CouplingLimit(
         estimate=comparison.distance,
         bets=place_bets(np.minimum(costs / cap, 1.0), level, rng),
@@ -218,12 +215,8 @@ def row_costs(comparison: Comparison) -> np.ndarray:
     if comparison.pairing is Pairing.KNOWN:
         gap = to_numpy(moving) - _constant(comparison)[:, None]
         return np.asarray(np.mean(gap * gap, axis=0))
-    raise InvalidInput(
-        "comparison",
-        expected="paired rows or a known constant",
-        received="an independent sample",
-        fix="use band_limit",
-    )
+    expected, fix = "paired rows or a known constant", "use band_limit"
+    raise InvalidInput("comparison", expected=expected, received="an independent sample", fix=fix)
 
 
 def _constants(comparison: Comparison) -> np.ndarray | None:

@@ -42,12 +42,9 @@ class BootstrapLimit:
         # The first share at or above the level, of the shares that `probability` reports.
         index = int(np.searchsorted(np.arange(1, draws + 1) / (draws + 1), checked_level(level)))
         if index == draws:
-            raise InvalidInput(
-                "draws",
-                expected=f"at least {math.ceil(level / (1.0 - level) - 1e-9)} for level {level}",
-                received=draws,
-                fix="draw more resamples or ask for a lower level",
-            )
+            expected = f"at least {math.ceil(level / (1.0 - level) - 1e-9)} for level {level}"
+            fix = "draw more resamples or ask for a lower level"
+            raise InvalidInput("draws", expected=expected, received=draws, fix=fix)
         return max(self.estimate, float(self.distances[index]))
 
     def probability(self, bound: float) -> float:

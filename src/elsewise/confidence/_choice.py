@@ -130,12 +130,9 @@ def certificate_limit(
     if wanted is Method.FINITE_SAMPLE or far is not None or is_small(comparison):
         safe = _finite_sample(comparison, rng, cap, support, level)
     if wanted is Method.FINITE_SAMPLE and safe is None:
-        raise InvalidInput(
-            "method",
-            expected="a known range of the outputs or of the moves for a finite-sample limit",
-            received="none",
-            fix="give the range that outputs cannot leave, or use method='auto'",
-        )
+        expected = "a known range of the outputs or of the moves for a finite-sample limit"
+        fix = "give the range that outputs cannot leave, or use method='auto'"
+        raise InvalidInput("method", expected=expected, received="none", fix=fix)
     if wanted is Method.AUTO and far is not None:
         safe = _few_movers(comparison, far, support, level, safe)
     if safe is not None and wanted is not Method.ASYMPTOTIC:
@@ -164,12 +161,8 @@ def steering_method(method: Method | str, trim: float, rows: int) -> Method:
 
 def _known_method(method: Method | str) -> Method:
     if method not in list(Method):
-        raise InvalidInput(
-            "method",
-            expected=", ".join(repr(kind.value) for kind in Method),
-            received=repr(method),
-            fix="'auto' chooses",
-        )
+        expected = ", ".join(repr(kind.value) for kind in Method)
+        raise InvalidInput("method", expected=expected, received=repr(method), fix="'auto' chooses")
     return Method(method)
 
 

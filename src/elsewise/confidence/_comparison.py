@@ -54,12 +54,9 @@ class Comparison:
         3.0
         """
         if moving.shape != fixed.shape:
-            raise InvalidInput(
-                "fixed",
-                expected=f"the moving rows' shape {tuple(moving.shape)}",
-                received=tuple(fixed.shape),
-                fix="pair row i with row i, or compare as independent samples",
-            )
+            expected = f"the moving rows' shape {tuple(moving.shape)}"
+            fix = "pair row i with row i, or compare as independent samples"
+            raise InvalidInput("fixed", expected=expected, received=tuple(fixed.shape), fix=fix)
         return _samples(moving, fixed, trim, Pairing.PAIRED)
 
     @classmethod
@@ -164,12 +161,9 @@ def root_distance(moving_sorted: Array, side: Reference) -> float:
 def _samples(moving: Array, fixed: Array, trim: float, pairing: Pairing) -> Comparison:
     _check(moving, trim)
     if len(fixed.shape) != 2 or fixed.shape[0] != moving.shape[0] or fixed.shape[1] < 2:
-        raise InvalidInput(
-            "fixed",
-            expected=f"shape ({moving.shape[0]}, m) with m >= 2",
-            received=tuple(fixed.shape),
-            fix="project both sides on the same directions",
-        )
+        expected = f"shape ({moving.shape[0]}, m) with m >= 2"
+        fix = "project both sides on the same directions"
+        raise InvalidInput("fixed", expected=expected, received=tuple(fixed.shape), fix=fix)
     first, second = _ranked(moving, fixed)
     return Comparison(
         moving=first,
@@ -183,12 +177,9 @@ def _samples(moving: Array, fixed: Array, trim: float, pairing: Pairing) -> Comp
 
 def _check(moving: Array, trim: float) -> None:
     if len(moving.shape) != 2 or moving.shape[1] < 2:
-        raise InvalidInput(
-            "moving",
-            expected="shape (N, n) with n >= 2",
-            received=tuple(moving.shape),
-            fix="pass projections, one row per direction, of at least two rows",
-        )
+        expected = "shape (N, n) with n >= 2"
+        fix = "pass projections, one row per direction, of at least two rows"
+        raise InvalidInput("moving", expected=expected, received=tuple(moving.shape), fix=fix)
     if not 0.0 <= trim < 0.5:
         raise InvalidInput("trim", expected="a number in [0, 0.5)", received=trim, fix="try 0.05")
 

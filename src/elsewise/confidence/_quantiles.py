@@ -220,11 +220,8 @@ def _between(values_sorted: np.ndarray, ends: tuple[np.ndarray, np.ndarray]) -> 
     known = (np.where(np.isfinite(end), end, 0.0) for end in (low, high, first, last))
     slack = 1e-6 * np.max([np.abs(end) for end in known], axis=0)
     if np.any(first < low - slack) or np.any(last > high + slack):
-        raise InvalidInput(
-            "support",
-            expected="every value inside it",
-            received=f"values from {first.min()} to {last.max()}",
-            fix="widen the support to all values that can occur",
-        )
+        expected, received = "every value inside it", f"values from {first.min()} to {last.max()}"
+        fix = "widen the support to all values that can occur"
+        raise InvalidInput("support", expected=expected, received=received, fix=fix)
     low, high = np.minimum(low, first), np.maximum(high, last)
     return np.concatenate([low, values_sorted, high], axis=-1)

@@ -76,19 +76,12 @@ def suggested_rows(
     """
     truth = estimate if debiased is None else min(debiased, estimate)
     if not truth < bound:
-        raise InvalidInput(
-            "bound",
-            expected=f"a number above the distance itself, {truth:.6g}",
-            received=bound,
-            fix="raise the bound or come closer to the target: more rows alone do not help",
-        )
+        expected = f"a number above the distance itself, {truth:.6g}"
+        fix = "raise the bound or come closer to the target: more rows alone do not help"
+        raise InvalidInput("bound", expected=expected, received=bound, fix=fix)
     if not limit < math.inf:
-        raise InvalidInput(
-            "limit",
-            expected="a finite number",
-            received=limit,
-            fix="give the support, or trim more",
-        )
+        fix = "give the support, or trim more"
+        raise InvalidInput("limit", expected="a finite number", received=limit, fix=fix)
     # With root^2 = wanted / rows: sqrt(truth^2 + bias / root^2) + excess / root = bound.
     excess, bias, room = limit - estimate, estimate**2 - truth**2, bound**2 - truth**2
     root = (bound * excess + math.sqrt((excess * truth) ** 2 + bias * room)) / room
