@@ -124,11 +124,7 @@ class _Part(NamedTuple):
 
 
 def measure_inputs(
-    problem: Problem,
-    population: Population,
-    embedded: Array,
-    directions: Array,
-    smoothing: float,
+    problem: Problem, population: Population, embedded: Array, directions: Array, smoothing: float
 ) -> SideMeasure:
     """Compare moved rows (n, d) with the factual ones, on these directions (d, N).
 
@@ -176,10 +172,7 @@ def measure_inputs(
 
 
 def measure_outputs(
-    problem: Problem,
-    compared: Comparison,
-    partners: Array | None,
-    smoothing: float,
+    problem: Problem, compared: Comparison, partners: Array | None, smoothing: float
 ) -> SideMeasure:
     """Read a comparison of outputs with the target; partners (M, n) are what each rank wants.
 

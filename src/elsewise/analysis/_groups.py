@@ -130,11 +130,7 @@ def groups(explanation: Explanation, k: int = 4) -> Groups:
     moves = after - before
     columns = columns_of(explanation)
     leaves = sub_populations(
-        columns,
-        moves,
-        most=int(k),
-        least_rows=smallest_leaf(len(moves)),
-        least_gain=LEAST_GAIN,
+        columns, moves, most=int(k), least_rows=smallest_leaf(len(moves)), least_gain=LEAST_GAIN
     )
     free = [column for column in columns if column.free]
     found = [(leaf, _group(leaf, free, moves)) for leaf in leaves]

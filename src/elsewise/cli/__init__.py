@@ -200,11 +200,7 @@ def explain(
 
 
 def _write_run(
-    explanation: Explanation,
-    folder: Path,
-    kinds: Sequence[str],
-    name: str,
-    curve: Frontier | None,
+    explanation: Explanation, folder: Path, kinds: Sequence[str], name: str, curve: Frontier | None
 ) -> tuple[list[str], int]:
     """Fill the folder of a run; returns its exports, and what was escaped in them."""
     explanation.save(folder)

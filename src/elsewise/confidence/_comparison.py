@@ -166,12 +166,7 @@ def _samples(moving: Array, fixed: Array, trim: float, pairing: Pairing) -> Comp
         raise InvalidInput("fixed", expected=expected, received=tuple(fixed.shape), fix=fix)
     first, second = _ranked(moving, fixed)
     return Comparison(
-        moving=first,
-        fixed=second,
-        known=None,
-        known_untrimmed=None,
-        trim=trim,
-        pairing=pairing,
+        moving=first, fixed=second, known=None, known_untrimmed=None, trim=trim, pairing=pairing
     )
 
 

@@ -58,11 +58,7 @@ def choose(now: MoveContext, aim: Aim, offers: Offers) -> Choice:
     number = xp.cumulative_sum(xp.astype(xp.reshape(worth, (-1,)), xp.int64)) - 1
     found = xp.clip(take(number, index), 0, row.shape[0] - 1)
     one = stay.or_cheaper(
-        Place(
-            take(codes, found),
-            take(tried.outputs, found),
-            take(xp.reshape(costs, (-1,)), index),
-        )
+        Place(take(codes, found), take(tried.outputs, found), take(xp.reshape(costs, (-1,)), index))
     )
     # An offer is credited where it is the one taken: equal costs credit all that tie.
     used = (costs < before[:, None]) & (costs <= one.costs[:, None])

@@ -138,10 +138,7 @@ def _relevance(background: np.ndarray, outputs: np.ndarray) -> np.ndarray:
 
 
 def find_ways(
-    problem: Problem,
-    recorded: QuestionMap,
-    codes: Array,
-    stop: Callable[[], bool] = lambda: False,
+    problem: Problem, recorded: QuestionMap, codes: Array, stop: Callable[[], bool] = lambda: False
 ) -> Ways:
     """Search each of the rows (n, p), a bounded number at a time, until ``stop()``.
 

@@ -15,12 +15,7 @@ from elsewise import plots
 from elsewise._arrays import changed_cells, to_numpy
 from elsewise.analysis import changes as changes_of
 from elsewise.analysis import correlation_pair, flows, groups
-from elsewise.report._numbers import (
-    correlation_changes,
-    drift,
-    fingerprints,
-    output_table,
-)
+from elsewise.report._numbers import correlation_changes, drift, fingerprints, output_table
 from elsewise.report._parts import Section, Table, cell_text, figure, table_section
 from elsewise.report._words import change_words, level
 from elsewise.text import amount, one_line, percent, signed

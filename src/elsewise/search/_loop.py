@@ -208,10 +208,7 @@ def _step(problem: Problem, state: State) -> State:
         iteration=iteration,
         eta=eta,
         measures=xp.stack(
-            [
-                xp.mean(moved.costs[1, ...]),
-                xp.sqrt(xp.mean(row_products(moves, moves))),
-            ]
+            [xp.mean(moved.costs[1, ...]), xp.sqrt(xp.mean(row_products(moves, moves)))]
         ),
     )
     scores = state.scores

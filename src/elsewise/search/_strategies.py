@@ -18,9 +18,7 @@ from elsewise.settings import Settings
 
 
 def iterate(
-    problem: Problem,
-    settings: Settings | None = None,
-    stop: Callable[[], bool] | None = None,
+    problem: Problem, settings: Settings | None = None, stop: Callable[[], bool] | None = None
 ) -> Generator[State, None, Solution]:
     """Yield every iterate of the search; the generator's return value is the solution.
 
