@@ -289,14 +289,20 @@ def _on_all(
     certificate = certify_rows(
         problem, population, rows, settings.draws, kind, still=_is_still(recorded)
     )
+    return _answered(solution, rows, recorded, certificate, records)
+
+
+def _answered(
+    solution: Solution,
+    rows: Rows,
+    recorded: AnyMap,
+    certificate: Certificate,
+    records: list[Iteration],
+) -> _Answer:
+    """Return the answer of a search, whose certificate says how it ended."""
     certificate = replace(certificate, ended=_ENDED.get(solution.outcome))
-    return _Answer(
-        rows=rows,
-        map=recorded,
-        certificate=certificate,
-        status=_status(solution, certificate),
-        records=records,
-    )
+    status = _status(solution, certificate)
+    return _Answer(rows=rows, map=recorded, certificate=certificate, status=status, records=records)
 
 
 def _held_out(problem: Problem, encoder: Encoder, settings: Settings, watch: _Watch) -> _Answer:
@@ -316,14 +322,7 @@ def _held_out(problem: Problem, encoder: Encoder, settings: Settings, watch: _Wa
         still=_is_still(recorded),
         cuts=cutoffs(fitted, to_numpy(solution.state.setup.population.outputs)),
     )
-    certificate = replace(certificate, ended=_ENDED.get(solution.outcome))
-    return _Answer(
-        rows=rows,
-        map=recorded,
-        certificate=certificate,
-        status=_status(solution, certificate),
-        records=records,
-    )
+    return _answered(solution, rows, recorded, certificate, records)
 
 
 def _fitted(
