@@ -53,7 +53,6 @@ def test_public_names():
         "Rule",
         "Schema",
         "attributes",
-        "changed_cells",
         "largest_squared_move",
         "outside_notices",
         "pack_index",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -69,8 +69,7 @@ def outputs(
         band = ax.fill_between(levels, low, high, color=COUNTERFACTUAL, alpha=0.2, linewidth=0)
         band.set_label(f"{percent(confidence, exact=True)} band")
     _two_curves(ax, levels, before, after)
-    wanted = _target_quantiles(explanation, levels, column)
-    ax.plot(levels, wanted, color=TARGET, linestyle=(0, (4, 2)), linewidth=1.8, label="target")
+    _draw_wanted(ax, explanation, levels, column)
     if problem.outputs.probability:
         ax.set_ylim(0, 1)
         percent_axis(ax, "y")
@@ -80,6 +79,23 @@ def outputs(
     # Of a pipeline, its last step says what the output is.
     name = problem.outputs.description.rsplit(").", 1)[-1] if label is None else label
     return dress(ax, title="Model output", x="share of rows", y=readable(name))
+
+
+def _draw_wanted(ax: Axes, explanation: Explanation, levels: np.ndarray, column: int) -> None:
+    """Draw what is wanted: the ends that rows are to be within, or the target's quantiles."""
+    style: dict[str, Any] = {"color": TARGET, "linestyle": (0, (4, 2)), "linewidth": 1.8}
+    reached = explanation.certificate.reached
+    if reached is None:
+        wanted = _target_quantiles(explanation, levels, column)
+        ax.plot(levels, wanted, label="target", **style)
+        return
+    question = reached.question
+    ends = (question.wanted.lower, question.wanted.upper) if question.wanted else ()
+    drawn = {values[column] for values in ends if column < len(values)}
+    for end in sorted(end for end in drawn if math.isfinite(end)):
+        ax.axhline(end, label="cut-off", **style)
+    if question.wanted is None and not question.relative:
+        ax.axhline(question.mean, label="mean asked for", **style)
 
 
 def projected(explanation: Explanation, ax: Axes | None = None) -> Axes:
