@@ -15,7 +15,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 PRINTED = {
     "credit": "301 of 1000 applicants have a predicted risk above 40%.",
-    "retail": "Certificate (held-out, 95% jointly, 200 rows)",
+    "retail": "Certificate (held-out, 95% each, 200 rows)",
     "drift": "Checking account accounts for 0.06",
     "fairness": "190 applicants of up to 25 years: mean risk 0.355",
 }

@@ -76,9 +76,10 @@ class Schema:
         return (*(f"{f.name}: {f.notice}" for f in self.features if f.notice), *lost)
 
     def __getitem__(self, name: Hashable) -> Feature:
-        for feature in self.features:
-            if feature.name == name:
-                return feature
+        if isinstance(name, Hashable):
+            for feature in self.features:
+                if feature.name == name:
+                    return feature
         near = get_close_matches(str(name), [str(known) for known in self.names], 1, 0.0)
         fix = f"did you mean {near[0]!r}" if near else "infer the schema from a frame"
         if isinstance(name, list):
