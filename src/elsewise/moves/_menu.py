@@ -20,6 +20,8 @@ MOST_ATTRIBUTES = 96
 """Attributes that are tried; the others of a wide table only move with a whole donor."""
 FEWEST_VALUES, MOST_VALUES = 4, 24
 """Values tried for one number."""
+FINE_VALUES = 2 * 6 + 64
+"""The same where few changed cells count most: every shift, and 64 quantiles."""
 MOST_LEVELS = 48
 """Levels tried for one category, the most frequent ones."""
 RARE = 5
@@ -74,7 +76,11 @@ class Menu:
 
 
 def build_menu(
-    schema: Schema, background: np.ndarray, donors: np.ndarray, relevance: np.ndarray
+    schema: Schema,
+    background: np.ndarray,
+    donors: np.ndarray,
+    relevance: np.ndarray,
+    fine: bool = False,
 ) -> Menu:
     """List the single changes that are worth trying, from the background rows (m, p).
 
@@ -82,6 +88,9 @@ def build_menu(
     ----------
     relevance
         ndarray (p,): of a wide table only the attributes with the largest ones are tried.
+    fine
+        Whether numbers have many values: for rows that change one attribute only, a coarse menu
+        may lack the one value that does.
     """
     moving = units(schema, background)
     if len(moving) > MOST_ATTRIBUTES:
@@ -92,6 +101,7 @@ def build_menu(
     cells: list[tuple[int, int, float, bool]] = []
     numbers = sum(unit.choices is None for unit in moving)
     per_number = int(np.clip(SINGLES // max(numbers, 1), FEWEST_VALUES, MOST_VALUES))
+    per_number = FINE_VALUES if fine else per_number
     for a, unit in enumerate(moving):
         attribute[list(unit.columns)] = a
         for values, shift in _values(unit, schema, background, per_number):

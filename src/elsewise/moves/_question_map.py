@@ -37,6 +37,8 @@ FEW_SLOTS = (1, 2, -1)
 """The same where the fewest changes are wanted, whatever they cost."""
 SPARSE = 1e6
 """Slack of the fewest changes."""
+SPARSE_CELL = 1e4
+"""What a changed attribute costs then, in squared standard deviations: more than any move."""
 CELL_PRICE = 0.1
 """Price of a changed attribute where outputs are traded, over the slack: moves by less than its
 root, 0.07 standard deviations by default, do not pay."""
@@ -122,7 +124,8 @@ def prepare(
         spread = float(np.std(outputs)) or 1.0
         rates = tuple((2.0**RATE_POWERS / spread).tolist())
     seen = np.concatenate([background, factual])
-    menu = build_menu(problem.schema, seen, donors, _relevance(background, outputs))
+    relevance = _relevance(background, outputs)
+    menu = build_menu(problem.schema, seen, donors, relevance, fine=slack >= SPARSE)
     return QuestionMap(question=question, menu=menu, slack=slack, cells=cells, rates=rates)
 
 
@@ -231,7 +234,12 @@ def _inside_by(
     rows = np.flatnonzero(found)
     if rows.size:
         chosen[rows] = put_back(ground.take(rows), pool.take(rows), chosen[rows])
-    costs = ground.cell_costs(chosen).sum(axis=-1)
+    cells = ground.cell_costs(chosen)
+    costs = cells.sum(axis=-1)
+    if recorded.slack >= SPARSE:  # rows with fewer changed cells come first, whatever they move
+        member = recorded.menu.member.astype(np.float64)
+        changed = ((cells > 0.0).astype(np.float64) @ member.T > 0.0).sum(axis=-1)
+        costs = costs + SPARSE_CELL * changed
     return chosen, np.where(found, np.round(costs, 9), np.inf)
 
 
