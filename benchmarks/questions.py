@@ -269,7 +269,7 @@ def greedy() -> list[dict[str, Any]]:
         for kind in ("logistic", "HistGB"):
             model = fitted(kind, train, data.outcome.iloc[order[:TRAINED]])
             share = min(float(np.mean(model.predict_proba(rows)[:, 1] >= 0.5)) + 0.1, 0.99)
-            answers = {"greedy": greedy_share(model, rows, train, schema, share)}
+            answers = {}
             for title, settings in (
                 ("default", ew.Settings()),
                 ("sparse", ew.Settings(sparse=True)),
@@ -284,6 +284,10 @@ def greedy() -> list[dict[str, Any]]:
                     settings=settings,
                 )
                 answers[title] = found.counterfactual
+            # Identical rows move together, so that a share may be reached by a row more: the loop
+            # is asked for the share that the fewest changes reached.
+            same = float(np.mean(model.predict_proba(answers["sparse"])[:, 1] >= 0.5))
+            answers = {"greedy": greedy_share(model, rows, train, schema, same), **answers}
             for title, after in answers.items():
                 moved = (rows != after) & ~(rows.isna() & after.isna())
                 codes = schema.encoder(train)

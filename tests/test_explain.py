@@ -626,3 +626,27 @@ def test_every_purpose_has_its_own_draws_and_they_are_pinned() -> None:
     assert generator(0, "edits 1").integers(0, 1000, 4).tolist() == [897, 236, 968, 237]
     assert derived_seed(0, "north") == 3992531091
     assert len({derived_seed(seed, name) for seed in (0, 1) for name in ("a", "b")}) == 4
+
+
+def test_a_sampled_target_says_what_chance_alone_makes() -> None:
+    """The noise floor of two samples, beside distances of fresh pairs; none where it is exact."""
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=100)
+    rows = pd.DataFrame({"a": rng.normal(size=120)})
+    model = ew.models.function(lambda frame: frame["a"], smooth=True)
+    asked = {"certify": "in-sample", "bounds": ew.Bounds(outputs=0.01, trim=0.05)}
+    found = ew.explain(model, rows, target=ew.targets.sample(values), **asked)
+    (said,) = (note for note in found.status.notices if "by chance alone" in note)
+    floor = float(re.search(r"about ([\d.]+) by chance", said)[1])
+    pairs = [wasserstein_1d_squared(rng.normal(size=120), rng.normal(size=100)) for _ in range(300)]
+    assert floor == pytest.approx(np.sqrt(np.mean(pairs)), rel=0.3)
+    assert "can hardly be certified" in said
+    exact = ew.explain(model, rows, target=ew.targets.sample(values, exact=True), **asked)
+    assert not any("by chance alone" in note for note in exact.status.notices)
+
+
+def wasserstein_1d_squared(x: np.ndarray, y: np.ndarray) -> float:
+    """Mean squared gap of the quantile functions between 5% and 95%, on a fine grid."""
+    levels = np.linspace(0.05, 0.95, 2001)
+    gaps = [np.quantile(z, levels, method="inverted_cdf") for z in (x, y)]
+    return float(np.mean((gaps[0] - gaps[1]) ** 2))

@@ -7,6 +7,7 @@ from collections.abc import Callable, Generator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 from tqdm.auto import tqdm
 
@@ -14,10 +15,12 @@ from elsewise._arrays import Array, take_rows, to_numpy
 from elsewise._resources import using
 from elsewise.certificate import Certificate, cutoffs, reached_sentence, stayed_lines
 from elsewise.certificate import certify as certify_rows
+from elsewise.confidence import Method
 from elsewise.errors import InvalidInput
 from elsewise.explanation import Explanation, Status
 from elsewise.features import Encoder, Schema
 from elsewise.maps import AnyMap, Map, apply_map
+from elsewise.measure import chance_distance
 from elsewise.models import changed_rows, unusable
 from elsewise.moves import Rows
 from elsewise.request import (
@@ -44,7 +47,8 @@ from elsewise.search import (
     iterate,
 )
 from elsewise.settings import Settings
-from elsewise.targets import Mean, Question, Share, Target
+from elsewise.targets import Mean, Question, Sample, Share, Target
+from elsewise.text import amount
 
 # The fit aims at the limits divided by this: unseen rows are a little farther than seen ones.
 MARGIN = 1.2
@@ -149,7 +153,11 @@ def explain_request(
         else:
             answer = _on_all(problem, encoder, settings, watch, kind)
         _check_again(problem, answer.rows)
-    notices = (*_notices(problem, encoder), *_sampling(problem, settings, kind))
+    notices = (
+        *_notices(problem, encoder),
+        *_sampling(problem, settings, kind),
+        *_chance(problem, answer.certificate.rows),
+    )
     return Explanation(
         problem=problem,
         model=request.model,
@@ -186,6 +194,20 @@ def _notices(problem: Problem, encoder: Encoder) -> tuple[str, ...]:
     stay = f"{broken} rows break a rule or a range and stay as they are"
     slow = getattr(problem.precise, "notice", "")
     return (*encoder.schema.notices, *([stay] if broken else []), *([slow] if slow else []))
+
+
+def _chance(problem: Problem, rows: int) -> tuple[str, ...]:
+    """How far two samples of these sizes are apart by chance, where the target is one of them."""
+    target = problem.target
+    if not isinstance(target, Sample) or target.exact or problem.bounds.method == Method.EXACT:
+        return ()
+    rng = problem.generator("chance distance")
+    floor = chance_distance(np.asarray(target.values), rows, problem.bounds.trim, rng)
+    said = f"two samples of {rows:,} rows and {len(target.values):,} target values differ by about "
+    bound = problem.bounds.outputs
+    small = bound is not None and bound <= floor
+    hopeless = ": a bound on the outputs below that can hardly be certified" if small else ""
+    return (f"{said}{amount(floor)} by chance alone{hopeless}",)
 
 
 def _sampling(problem: Problem, settings: Settings, kind: Kind) -> tuple[str, ...]:

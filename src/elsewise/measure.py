@@ -62,6 +62,9 @@ __all__ = [
     "target_reference",
 ]
 
+CHANCE_DRAWS = 20
+"""Pairs of resamples behind the distance that chance alone makes."""
+
 
 class SideMeasure(NamedTuple):
     """One side of an iterate."""
@@ -309,3 +312,26 @@ def _cell_table(
     first, last = np.flatnonzero(inside)[[0, -1]]
     means[:first], means[last + 1 :] = means[first], means[last]
     return weights, means, float(weights[inside] @ variances)
+
+
+def chance_distance(values: np.ndarray, rows: int, trim: float, rng: np.random.Generator) -> float:
+    """Distance of two samples (rows, K) and (m, K) that are both drawn from these values (m, K).
+
+    The noise floor of a sampled target: the root of the mean squared distance over resamples.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> values = rng.normal(size=(200, 1))
+    >>> 0.05 < chance_distance(values, 200, 0.05, rng) < 0.2
+    True
+    """
+    columns = values.shape[1]
+    theta = np.ones((1, 1)) if columns == 1 else direction_blocks(columns, rng)
+    squares = [
+        sliced_squared_distance(
+            rng.choice(values, rows), rng.choice(values, len(values)), theta, trim
+        )
+        for _ in range(CHANCE_DRAWS)
+    ]
+    return math.sqrt(float(np.mean(squares)))
