@@ -166,3 +166,9 @@ def test_what_no_file_can_hold_is_refused_before_the_search(column: pd.Series) -
 def test_an_index_that_no_file_can_hold_is_refused_before_the_search() -> None:
     with pytest.raises(InvalidInput, match="index: expected"):
         explain(never, ROWS.set_axis([Decimal(k) for k in range(60)]))
+
+
+@pytest.mark.parametrize("name", ["draws", "directions", "edits"])
+def test_counts_that_no_memory_holds_are_refused(name: str) -> None:
+    with pytest.raises(InvalidInput, match=rf"settings\.{name}: expected a whole number, 1 to"):
+        ew.Settings(**{name: 10**30})

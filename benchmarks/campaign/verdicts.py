@@ -15,7 +15,7 @@ ANSWERED, REFUSED, SLOW = "answered", "refused", "slow"
 RAW, WRONG, CODE = "raw exception", "wrong answer", "code executed"
 VERDICTS = (ANSWERED, REFUSED, SLOW, RAW, WRONG, CODE)
 BAD = (RAW, WRONG, CODE)
-SECONDS = 60
+SECONDS = 240
 EXECUTING = frozenset(
     {"os.system", "os.exec", "os.posix_spawn", "os.spawn", "subprocess.Popen", "pickle.find_class"}
 )

@@ -16,6 +16,7 @@ FIT_ROWS = 20_000
 PAPER_NOISE = 0.01
 FIX = "see ew.Settings"
 COUNT = Check(lambda count: count >= 1, "a whole number, at least 1", FIX)
+MANY = Check(lambda count: 1 <= count <= 10**7, "a whole number, 1 to 10,000,000", FIX)
 POSITIVE = Check(lambda number: number > 0, "a number > 0", FIX)
 AT_LEAST_0 = Check(lambda number: number >= 0, "a number >= 0", FIX)
 FINITE = Check(lambda number: 0 <= number < inf, "a number >= 0", FIX)
@@ -24,14 +25,14 @@ CHECKS = {
     "iterations": COUNT,
     "epsilon": AT_LEAST_0,
     "seconds": POSITIVE,
-    "directions": COUNT,
-    "draws": COUNT,
+    "directions": MANY,
+    "draws": MANY,
     "tau": POSITIVE,
     "noise": AT_LEAST_0,
     "rho": Check(lambda share: 0 <= share <= 1, "a number in [0, 1]", FIX),
     "slack": FINITE,
     "smoothing": FINITE,
-    "edits": COUNT,
+    "edits": MANY,
     "fit_rows": Check(lambda rows: rows >= 20, "a whole number, at least 20", FIX),
     "threads": COUNT,
 }
