@@ -16,7 +16,9 @@ FIT_ROWS = 20_000
 PAPER_NOISE = 0.01
 FIX = "see ew.Settings"
 COUNT = Check(lambda count: count >= 1, "a whole number, at least 1", FIX)
-MANY = Check(lambda count: 1 <= count <= 10**7, "a whole number, 1 to 10,000,000", FIX)
+MANY = Check(
+    lambda count: 1 <= count <= 10**7, "a whole number, at least 1 and at most 10,000,000", FIX
+)
 POSITIVE = Check(lambda number: number > 0, "a number > 0", FIX)
 AT_LEAST_0 = Check(lambda number: number >= 0, "a number >= 0", FIX)
 FINITE = Check(lambda number: 0 <= number < inf, "a number >= 0", FIX)
