@@ -17,7 +17,7 @@ PAPER_NOISE = 0.01
 FIX = "see ew.Settings"
 COUNT = Check(lambda count: count >= 1, "a whole number, at least 1", FIX)
 MANY = Check(
-    lambda count: 1 <= count <= 10**7, "a whole number, at least 1 and at most 10,000,000", FIX
+    lambda count: 1 <= count <= 10**7, "a whole number, at least 1, at most 10,000,000", FIX
 )
 POSITIVE = Check(lambda number: number > 0, "a number > 0", FIX)
 AT_LEAST_0 = Check(lambda number: number >= 0, "a number >= 0", FIX)
