@@ -34,7 +34,7 @@ def signed(value: float) -> str:
     return f"{value:+,.0f}" if abs(value) >= 1000 else f"{value:+.3g}"
 
 
-def percent(share: float, *, exact: bool = False) -> str:
+def percent(share: float, *, exact: bool = False, fine: bool = False) -> str:
     """Return a share as a percentage.
 
     Parameters
@@ -44,18 +44,22 @@ def percent(share: float, *, exact: bool = False) -> str:
     exact
         Show up to four digits: for numbers that somebody chose, such as a level of confidence. By
         default a measured share is rounded to a whole number, but never to none or to all.
+    fine
+        Show three digits: for shares that are compared, which must not look equal by rounding.
 
     Examples
     --------
     >>> [percent(x) for x in (0.317, 0.004, 0.0, 0.99999, float("nan"))]
     ['32%', '0.4%', '0%', '99.99%', 'unknown']
-    >>> percent(0.975), percent(0.975, exact=True)
-    ('98%', '97.5%')
+    >>> percent(0.975), percent(0.975, exact=True), percent(0.68251, fine=True)
+    ('98%', '97.5%', '68.3%')
     """
     if not math.isfinite(share):
         return amount(share)
     if exact:
         return f"{100 * share:.4g}%"
+    if fine and 0.0095 <= abs(share) < 0.995:
+        return f"{100 * share:.3g}%"
     if 0 < abs(share) < 0.0095 or 0.995 <= share < 1:
         return f"{100 * share:.2g}%" if share < 0.5 else f"{min(100 * share, 99.99):.2f}%"
     return f"{100 * share:.0f}%"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
+from functools import partial
 from html import unescape
 
 import numpy as np
@@ -26,7 +27,7 @@ from elsewise.features import Feature, largest_squared_move
 from elsewise.features import Kind as Column
 from elsewise.moves import Rows
 from elsewise.request import Kind, Verdict, populate, pose
-from elsewise.text import format_distinct
+from elsewise.text import format_distinct, percent
 
 FAST = ew.Settings(iterations=5, draws=79, directions=6)
 
@@ -110,11 +111,12 @@ def test_every_place_says_the_same(name, request, tmp_path):
         assert side.assumption in str(certificate)
     for readout in certificate.readouts:
         for interval in (readout.before, readout.after):
-            assert shown(interval.estimate) in str(certificate)
-            assert shown(interval.estimate) in page
+            number = partial(percent, fine=True) if readout.in_percent else shown
+            words = number(interval.estimate)
             if interval.lower is not None:
-                assert f"({shown(interval.lower)} to {shown(interval.upper)})" in str(certificate)
-                assert f"({shown(interval.lower)} to {shown(interval.upper)})" in page
+                words += f" ({number(interval.lower)} to {number(interval.upper)})"
+            assert words in str(certificate)
+            assert words in page
     for sentence in certificate.not_claimed:
         assert sentence in page
     assert saved["not_claimed"] == list(certificate.not_claimed)
@@ -166,7 +168,7 @@ def test_a_held_out_certificate_says_what_it_stands_on(held_out):
         certificate.inputs.probability + certificate.outputs.probability - 1.0
     )
     mean, share = certificate.readouts
-    assert (mean.name, share.name) == ("mean output", "share at or above 0.5")
+    assert (mean.name, share.name) == ("mean predicted probability", "share at or above 50%")
     for readout, method in ((mean, "betting"), (share, "Clopper-Pearson")):
         for interval in (readout.before, readout.after):
             assert interval.method == method
@@ -377,7 +379,7 @@ def test_the_support_of_directions_holds_all_projections():
     assert high == pytest.approx(corners.max(axis=0))
     found = explain(numbers(), model, target=ew.targets.at_least(0.4), bounds=ew.Bounds(trim=0.0))
     assert {readout.column for readout in found.certificate.readouts} == {0, 1, 2}
-    assert "mean output, column 3:" in str(found.certificate)
+    assert "mean predicted probability, column 3:" in str(found.certificate)
 
 
 def test_supports_are_known_stated_or_absent():

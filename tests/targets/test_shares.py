@@ -26,6 +26,7 @@ from elsewise.targets import (
     question_of,
     resolve,
     share,
+    shift,
 )
 
 OUTPUTS = st.lists(st.integers(0, 200), min_size=1, max_size=30).map(
@@ -195,3 +196,32 @@ def test_margins_tell_inside_from_outside_and_slopes_are_their_derivatives(seed)
         step = 1e-7 * rng.normal(size=3)
         moved = wanted.margins(outputs + step, True)
         np.testing.assert_allclose((moved - margins), slopes @ step, atol=1e-10, rtol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("target", "name", "words"),
+    [
+        (share(0.9, below=0.5), "", "with a predicted probability of at most 50%"),
+        (share(0.9, below=0.375), "risk", "with a risk of at most 37.5%"),
+        (share(0.9, above=0.5), "output", "with an output of at least 50%"),
+        (share(approved=0.9), "score", "approved (score at least 50%)"),
+        (label("b"), "", "of class b (predicted probability at least 50%)"),
+        (at_most(0.3), "", "with a predicted probability of at most 30%"),
+        (constant(0.5, tolerance=0.1), "", "with every output equal to 0.5 within 0.1"),
+    ],
+)
+def test_a_probability_is_said_in_per_cent_and_by_its_name(target, name, words):
+    asked = resolve(target, np.array([[0.45], [0.7]]), ["a", "b"])
+    assert question_of(asked, 1, probability=True).condition(name) == words
+
+
+def test_numbers_of_a_question_are_in_its_unit():
+    outputs = np.array([[0.2], [0.4]])
+    for target, probability, shown in (
+        (share(0.9, below=0.5), True, "31.2%"),
+        (mean(0.5), False, "0.3125"),
+        (mean(0.5), True, "31.2%"),
+        (shift(0.1), True, "31.2 points"),
+    ):
+        question = question_of(resolve(target, outputs), 1, probability=probability)
+        assert question.number(0.3125) == shown

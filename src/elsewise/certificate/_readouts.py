@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from elsewise.confidence import Interval, Method, clustered_interval, mean_interval, share_interval
 from elsewise.request import Problem
 from elsewise.targets import Constant, Derived, DistributionTarget, ResolvedShare, Sample
+from elsewise.text import percent
 
 ROUNDING = 1e-9
 
@@ -18,13 +20,20 @@ class Readout:
     """One number about the outputs of the certified rows, before and after the move."""
 
     name: str
-    """"mean output", "share at or above 0.5", or, of an at_most target, "share at or below 2"."""
+    """"mean output", "share at or above 50%", or, of an at_most target, "share at or below 2"."""
     column: int
     """Output column, from 0."""
     cutoff: float | None
     """The output from which on, or down to which, a row counts; None for a mean."""
     before: Interval
     after: Interval
+    probability: bool = False
+    """Whether the outputs are probabilities, which are said in per cent."""
+
+    @property
+    def in_percent(self) -> bool:
+        """Whether the number is a share or a probability."""
+        return self.probability or self.cutoff is not None
 
 
 def cutoffs(problem: Problem, outputs: np.ndarray) -> tuple[float, ...]:
@@ -96,21 +105,24 @@ def read_out(
             return Interval.known(float(np.mean(values >= least)))
         return by_cluster(share_interval(values, least, level), values >= least)
 
+    probability = problem.outputs.probability
+    called = "predicted probability" if probability else "output"
     found = []
     for column, cutoff in enumerate(cuts):
         old, new = before[:, column], after[:, column]
-        found.append(
-            Readout(
-                name="mean output", column=column, cutoff=None, before=mean(old), after=mean(new)
+        cut = percent(cutoff, exact=True) if probability else f"{cutoff:.4g}"
+        for name, end, number in (
+            (f"mean {called}", None, mean),
+            (f"share at or {side} {cut}", cutoff, partial(share, cutoff=cutoff)),
+        ):
+            found.append(
+                Readout(
+                    name=name,
+                    column=column,
+                    cutoff=end,
+                    before=number(old),
+                    after=number(new),
+                    probability=probability,
+                )
             )
-        )
-        found.append(
-            Readout(
-                name=f"share at or {side} {cutoff:.4g}",
-                column=column,
-                cutoff=cutoff,
-                before=share(old, cutoff),
-                after=share(new, cutoff),
-            )
-        )
     return tuple(found)

@@ -68,18 +68,24 @@ def probability_text(probability: float) -> str:
     return "> 0.9999" if nearly else f"= {probability:.4g}"
 
 
-def interval_text(interval: Interval) -> str:
-    """Return a number and its interval.
+def interval_text(interval: Interval, share: bool = False) -> str:
+    """Return a number and its interval; a share, or a probability, in per cent.
 
     Examples
     --------
     >>> from elsewise.confidence import Interval
     >>> interval_text(Interval.known(0.25))
     '0.25'
+    >>> interval_text(Interval.known(0.25), share=True)
+    '25%'
     """
+
+    def shown(value: float) -> str:
+        return percent(value, fine=True) if share else f"{value:.4g}"
+
     if interval.lower is None or interval.upper is None:
-        return f"{interval.estimate:.4g}"
-    return f"{interval.estimate:.4g} ({interval.lower:.4g} to {interval.upper:.4g})"
+        return shown(interval.estimate)
+    return f"{shown(interval.estimate)} ({shown(interval.lower)} to {shown(interval.upper)})"
 
 
 def move_sentence(row_move: Interval) -> str:
@@ -98,32 +104,39 @@ def move_sentence(row_move: Interval) -> str:
     )
 
 
-def reached_sentence(reached: Reached) -> str:
+def reached_sentence(reached: Reached, output: str = "") -> str:
     """Return what was asked and what was reached, as one sentence without an end.
 
     The one place that makes this sentence: status, headline, report, CLI and JSON show it.
+
+    Parameters
+    ----------
+    output
+        What the user calls the model's output.
     """
-    question, mean = reached.question, reached.question.wanted is None
+    question = reached.question
     seen = "rows" if reached.limit is None else "unseen rows"
-    if mean:
-        before, found = f"{reached.before:.4g}", f"{reached.reached:.4g}"
-    else:
-        before, found = _percent3(reached.before), _percent3(reached.reached)
+    before, found = question.number(reached.before), question.number(reached.reached)
     limit = ""
     if reached.limit is not None:
-        shown = f"{reached.limit:.4g}" if mean else _percent3(reached.limit)
-        limit = f" ({'at most' if reached.falling else 'at least'} {shown})"
+        way = "at most" if reached.falling else "at least"
+        limit = f" ({way} {question.number(reached.limit)})"
+    asked = "" if reached.asked is None else f"{question.number(reached.asked)} asked"
     if question.kind == "every":
-        asked = "" if reached.asked is None else f", {_percent3(reached.asked)} asked"
-        counts = f"{reached.arrived:,} of {reached.rows:,} {seen}"
-        return f"{question.subject}: reached by {counts}{limit}{asked}, {before} before"
-    asked = f"{reached.asked:.4g}" if mean else _percent3(reached.asked or 0.0)
-    aimed = ""
+        counts = f"{reached.arrived:,} of {reached.rows:,} {seen}{limit}"
+        asked = asked and f", {asked}"
+        return f"rows {question.condition(output)}: {counts}{asked}, {before} before"
     if reached.aimed is not None and reached.limit is not None:
-        aimed = f" (aimed at {f'{reached.aimed:.4g}' if mean else _percent3(reached.aimed)})"
-    rows = f" on {reached.rows:,} {seen}"
-    subject = question.subject if mean else f"share {question.subject}"
-    return f"{subject}: {asked} asked{aimed}, {before} before, {found} reached{rows}{limit}"
+        asked = f"{asked} (aimed at {question.number(reached.aimed)})"
+    counts = f" on {reached.rows:,} {seen}{limit}"
+    if question.kind == "share":
+        return (
+            f"share {question.condition(output)}: {asked}, {before} before, {found} reached{counts}"
+        )
+    moved = " moved by" if question.relative else ""
+    return (
+        f"mean {question.output(output)}{moved}: {asked}, {before} before, {found} reached{counts}"
+    )
 
 
 def stayed_lines(reached: Reached) -> Iterator[str]:
@@ -150,7 +163,9 @@ def certificate_lines(certificate: Certificate) -> Iterator[str]:
         yield from (f"    {line}" for line in (side.advice, side.notice) if line)
     alone = "" if confidence is None else f" ({percent(confidence, exact=True)} each, by itself)"
     for readout in certificate.readouts:
-        before, after = interval_text(readout.before), interval_text(readout.after)
+        before, after = (
+            interval_text(part, readout.in_percent) for part in (readout.before, readout.after)
+        )
         yield f"  {readout_name(readout, certificate)}: {before} before, {after} after{alone}"
     inputs, outputs = certificate.inputs.assumption, certificate.outputs.assumption
     if inputs == outputs:
@@ -189,8 +204,3 @@ def _side_text(side: Evidence) -> str:
         parts.append(f"P {probability_text(side.probability)}")
     directions = f"{side.directions} direction{'s' if side.directions > 1 else ''}"
     return f"{', '.join(parts)}  [{side.method}, {directions}]"
-
-
-def _percent3(share: float) -> str:
-    """Return a share with three digits: asked and reached must not look the same by rounding."""
-    return f"{100 * share:.3g}%" if 0.0095 <= share < 0.995 else percent(share)

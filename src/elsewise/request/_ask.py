@@ -61,7 +61,8 @@ def ask(request: Request) -> Asked:
 def _question(problem: Problem, settings: Settings) -> Question | None:
     """What is asked row by row; None where a distance to the target is bounded, or to be traded."""
     bounds = problem.bounds
-    question = question_of(problem.target, problem.outputs.columns)
+    outputs = problem.outputs
+    question = question_of(problem.target, outputs.columns, probability=outputs.probability)
     by_distance = bounds.outputs is not None or settings.step == "gradient"
     if bounds.reach is not None and (question is None or question.kind != "every"):
         raise InvalidInput(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from elsewise.errors import InvalidInput, from_mapping
 from elsewise.targets._rowwise import Constant, Derived
 from elsewise.targets._wanted import Wanted
+from elsewise.text import percent
 
 if TYPE_CHECKING:
     from elsewise.targets import Target
@@ -33,7 +34,11 @@ class Question:
     relative: bool = False
     """Whether ``mean`` is a difference from the factual mean."""
     subject: str = ""
-    """What is counted, in words."""
+    """What makes a row count, in words, where it is more than one end of one output."""
+    passing: str = ""
+    """What the user calls rows that count: "approved"."""
+    probability: bool = False
+    """Whether the outputs are probabilities, which are said in per cent."""
     one_way: bool = True
     """Whether rows that have more than was asked are left alone."""
 
@@ -48,6 +53,48 @@ class Question:
         """Return a share of arrived rows as the user counts them."""
         return 1.0 - share if self.falling and self.kind == "share" else share
 
+    def output(self, name: str = "") -> str:
+        """Return what the output is called: ``name``, or what can be said without one."""
+        return name or ("predicted probability" if self.probability else "output")
+
+    def number(self, value: float) -> str:
+        """Return a share, a mean or a difference of means as people read it."""
+        if self.kind != "mean":
+            return percent(value, fine=True)
+        if not self.probability:
+            return f"{value:.4g}"
+        return f"{100 * value:.3g} points" if self.relative else percent(value, fine=True)
+
+    def condition(self, name: str = "") -> str:
+        """Return what makes a row count, in words.
+
+        Parameters
+        ----------
+        name
+            What the user calls the output.
+
+        Examples
+        --------
+        >>> from elsewise.targets import share
+        >>> asked = share(0.9, below=0.5).resolved(np.array([[0.4], [0.8]]))
+        >>> question_of(asked, 1).condition()
+        'with an output of at most 0.5'
+        >>> question_of(asked, 1, probability=True).condition("risk of a bad credit")
+        'with a risk of a bad credit of at most 50%'
+        """
+        assert self.wanted is not None  # a mean counts no rows
+        if self.subject:
+            return self.subject
+        way, ends = (
+            ("at least", self.wanted.lower) if self.wanted.lower else ("at most", self.wanted.upper)
+        )
+        end = percent(ends[0], exact=True) if self.probability else f"{ends[0]:g}"
+        called = self.output(name)
+        if self.passing:
+            return f"{self.passing} ({called} {way} {end})"
+        article = "an" if called[:1].lower() in "aeiou" else "a"
+        return f"with {article} {called} of {way} {end}"
+
     def to_dict(self) -> dict[str, Any]:
         """Return the question as JSON values."""
         return asdict(self)
@@ -60,7 +107,7 @@ class Question:
         return from_mapping(cls, {**saved, "wanted": known}, "question")
 
 
-def question_of(target: Target, columns: int) -> Question | None:
+def question_of(target: Target, columns: int, *, probability: bool = False) -> Question | None:
     """Return what a target asks of a model with that many outputs; None for a distribution.
 
     Examples
@@ -70,32 +117,22 @@ def question_of(target: Target, columns: int) -> Question | None:
     (0.5,)
     """
     if isinstance(target, Derived) and target.kind == "share":
-        resolved = cast("ResolvedShare", target)
-        share, wanted = resolved.share, resolved.share.wanted(columns)
-        if share.direction == "every":
-            return Question(kind="every", wanted=wanted, subject=f"every row {share.passing}")
-        return Question(
-            kind="share",
-            wanted=wanted.opposite() if resolved.falling else wanted,
-            share=1.0 - share.value if resolved.falling else share.value,
-            falling=resolved.falling,
-            subject=share.passing,
-            one_way=share.direction != "to",
-        )
+        return _share_question(cast("ResolvedShare", target), columns, probability)
+    every = Question(kind="every", probability=probability)
     if isinstance(target, Constant) and target.tolerance is not None:
         level = np.broadcast_to(target.level, (columns,))
         anything = np.isnan(level)
         lower = tuple(np.where(anything, -np.inf, level - target.tolerance).tolist())
         upper = tuple(np.where(anything, np.inf, level + target.tolerance).tolist())
-        return Question(
-            kind="every", wanted=Wanted(lower=lower, upper=upper), subject=target.describe()
-        )
+        within = Wanted(lower=lower, upper=upper)
+        return replace(every, wanted=within, subject=f"with {target.describe()}")
     if not isinstance(target, Derived):
         return None
     if target.kind in ("at_least", "at_most"):
         ends = tuple(np.broadcast_to(target.level, (columns,)).tolist())
         wanted = Wanted(lower=ends) if target.kind == "at_least" else Wanted(upper=ends)
-        return Question(kind="every", wanted=wanted, subject=target.describe().partition(",")[0])
+        several = f"with {target.describe().partition(',')[0]}" if columns > 1 else ""
+        return replace(every, wanted=wanted, subject=several)
     if target.kind in ("mean", "shift") and columns == 1:
         relative = target.kind == "shift"
         amount = float(np.ravel(target.level if relative else target.about)[0])
@@ -104,9 +141,24 @@ def question_of(target: Target, columns: int) -> Question | None:
             mean=float(np.ravel(target.level)[0]),
             relative=relative,
             falling=amount < 0.0,
-            subject="mean output" + (" moved by" if relative else ""),
+            probability=probability,
         )
     return None
+
+
+def _share_question(target: ResolvedShare, columns: int, probability: bool) -> Question:
+    share, wanted = target.share, target.share.wanted(columns)
+    every = share.direction == "every"
+    return Question(
+        kind="every" if every else "share",
+        wanted=wanted.opposite() if target.falling else wanted,
+        share=1.0 if every else 1.0 - share.value if target.falling else share.value,
+        falling=target.falling,
+        subject=f"with class {share.of} the most likely" if isinstance(share.of, int) else "",
+        passing=share.of if isinstance(share.of, str) else "",
+        probability=probability,
+        one_way=every or share.direction != "to",
+    )
 
 
 def check_levels(target: Target, support: tuple[float, float] | None, probability: bool) -> None:
