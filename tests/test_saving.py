@@ -238,8 +238,13 @@ def test_rules_are_not_forgotten_silently(tmp_path: Path) -> None:
     saved = explain(MODELS["smooth function"], schema=schema)
     loaded = ew.load(saved.save(tmp_path / "run"), model=MODELS["smooth function"])
     pd.testing.assert_frame_equal(loaded.counterfactual, saved.counterfactual)
-    with pytest.raises(SavedRunError, match="rules: expected the schema's rules"):
+    with pytest.raises(SavedRunError, match="rules: expected 'a below 3', which are functions"):
         loaded.apply(ROWS)
+    given = {rule.name: rule.condition for rule in schema.rules}
+    again = ew.load(tmp_path / "run", model=MODELS["smooth function"], rules=given)
+    pd.testing.assert_frame_equal(again.apply(ROWS), saved.apply(ROWS))
+    with pytest.raises(InvalidInput, match="rules: expected names of rules that are missing"):
+        ew.load(tmp_path / "run", rules={"a blow 3": given["a below 3"]})
 
 
 # --- damage ---------------------------------------------------------------------------------------
@@ -297,7 +302,7 @@ DAMAGE = {
     ),
     "later version": (
         lambda folder: edit(folder, format=99, elsewise="9.9"),
-        "expected format 1, received 99. Fix: load it with elsewise 9.9",
+        "expected format 2, received 99. Fix: load it with elsewise 9.9",
     ),
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import tomllib
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from benchmarks.campaign.mutations import as_toml
 
 import elsewise as ew
 from elsewise import saving, targets
@@ -188,7 +190,7 @@ def test_json_that_is_none_is_refused(text: str, run: Path) -> None:
 WRONG: list[Any] = [None, "text", -1, 1.5, [], {}, [None], {"a": None}, [[[]]], "[" * 5000, 1e400]
 FIELDS = [
     *("encoder", "outputs", "index", "target", "bounds", "unit", "seed"),
-    *("settings", "motion", "status", "certificate", "history", "rules"),
+    *("settings", "motion", "status", "certificate", "history"),
 ]
 
 
@@ -199,7 +201,7 @@ def test_every_field_is_checked(name: str, run: Path) -> None:
     # Bounds and motions have defaults for all of their fields; nothing is in an empty list.
     good = [
         original,
-        {"unit": 1.5, "bounds": {}, "motion": {}, "rules": {}, "history": {}}.get(name),
+        {"unit": 1.5, "bounds": {}, "motion": {}, "history": {}}.get(name),
     ]
     for value in WRONG:
         rewrite(run, lambda record, value=value: record.update({name: value}))
@@ -209,7 +211,7 @@ def test_every_field_is_checked(name: str, run: Path) -> None:
             where = [repr(name), "arrays.npz"]
             loaded += [] if any(word in str(error) for word in where) else [(value, str(error))]
         else:
-            loaded += [] if value in good or name in ("rules", "history") else [(value, "loaded")]
+            loaded += [] if value in good or name == "history" else [(value, "loaded")]
     assert not loaded
     (run / "explanation.json").write_bytes(kept_text)
     rewrite(run, lambda record: record.pop(name))
@@ -246,10 +248,10 @@ def replaced(content: Any, way: tuple[Any, ...], value: Any) -> Any:
 def test_no_leaf_comes_out_raw(value: Any, run: Path) -> None:
     """A run that loads can be looked at; a run that does not says so."""
     record = json.loads((run / "explanation.json").read_text("utf-8"))
-    schema = json.loads(record["encoder"]["schema"])
+    schema = tomllib.loads(record["encoder"]["schema"])
     mutants = {way: replaced(record, way, value) for way in leaves(record)}
     for way in leaves(schema):
-        text = json.dumps(replaced(schema, way, value))
+        text = as_toml(replaced(schema, way, value))
         mutants["schema", *way] = replaced(record, ("encoder", "schema"), text)
     raw: list[tuple[Any, str]] = []
     for way, mutant in mutants.items():
@@ -300,5 +302,5 @@ def test_rules_stay_lost_when_a_loaded_run_is_saved_again(tmp_path: Path) -> Non
     )
     first = ew.load(answer.save(tmp_path / "first"))
     again = ew.load(first.save(tmp_path / "again"), model=score)
-    with pytest.raises(SavedRunError, match="rules: expected the schema's rules"):
+    with pytest.raises(SavedRunError, match="rules: expected 'a above -9', which are functions"):
         again.apply(ROWS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
+import tomllib
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -17,6 +18,7 @@ import elsewise as ew
 from elsewise import saving
 from elsewise.cli import _about
 from elsewise.cli._inputs import read_table
+from elsewise.features import _toml
 
 from .inputs import ROWS, check, explain, score
 from .verdicts import Attempt
@@ -54,7 +56,7 @@ def saved() -> Path:
     rows = ROWS.assign(day=pd.date_range("2024-01-01", periods=len(ROWS)))
     explain(rows=rows).save(place)
     (place / "command.json").write_text(json.dumps({"command": "elsewise", "output": "risk"}))
-    (place / "schema.json").write_text(ew.Schema.infer(rows).to_json())
+    (place / "schema.toml").write_text(ew.Schema.infer(rows).to_toml())
     rows.to_csv(place / "rows.csv", index=False)
     rows.to_parquet(place / "rows.parquet")
     return place
@@ -73,9 +75,9 @@ def record(run: Path, rng: np.random.Generator) -> None:
     """Replace, remove or double a value of the record, with the hash that fits."""
     content = json.loads((run / "explanation.json").read_text())
     if rng.random() < 0.4:
-        inner = json.loads(content["encoder"]["schema"])
+        inner = tomllib.loads(content["encoder"]["schema"])
         mutate(inner, rng)
-        content["encoder"]["schema"] = json.dumps(inner)
+        content["encoder"]["schema"] = as_toml(inner)
     else:
         mutate(content, rng)
     if isinstance(content.get("hashes"), dict):
@@ -114,10 +116,16 @@ def arrays(run: Path, rng: np.random.Generator) -> None:
 
 def schema(run: Path, rng: np.random.Generator) -> None:
     """Edit the file that is meant to be edited."""
-    content = json.loads((run / "schema.json").read_text())
-    mutate(content, rng)
-    again = ew.Schema.from_json(json.dumps(content))
-    explain(rows=pd.read_csv(run / "rows.csv", parse_dates=["day"]), schema=again)
+    rows = pd.read_csv(run / "rows.csv", parse_dates=["day"])
+    text = (run / "schema.toml").read_text()
+    if rng.random() < 0.3:
+        text = damaged(text.encode(), rng).decode(errors="replace")
+    else:
+        content = tomllib.loads(text)
+        mutate(content, rng)
+        text = as_toml(content)
+    again = ew.Schema.from_toml(text, rows if rng.random() < 0.5 else None)
+    explain(rows=rows, schema=again)
 
 
 def raw_bytes(run: Path, rng: np.random.Generator) -> None:
@@ -147,6 +155,11 @@ def notes(run: Path, rng: np.random.Generator) -> None:
     else:
         path.write_bytes(damaged(path.read_bytes(), rng))
     _about(run)
+
+
+def as_toml(content: dict[str, Any]) -> str:
+    """Write anything as TOML, as the library does; what TOML cannot say comes out unreadable."""
+    return "".join(f"{_toml._key(str(k))} = {_toml._value(v)}\n" for k, v in content.items())
 
 
 def mutate(content: Any, rng: np.random.Generator) -> None:

@@ -154,7 +154,7 @@ def explain_request(
             answer = _on_all(problem, encoder, settings, watch, kind)
         _check_again(problem, answer.rows)
     notices = (
-        *_notices(problem, encoder),
+        *_notices(request, problem, encoder),
         *_sampling(problem, settings, kind),
         *_chance(problem, answer.certificate.rows),
     )
@@ -188,12 +188,13 @@ def _check_again(problem: Problem, rows: Rows) -> None:
         )
 
 
-def _notices(problem: Problem, encoder: Encoder) -> tuple[str, ...]:
+def _notices(request: Request, problem: Problem, encoder: Encoder) -> tuple[str, ...]:
     """What inference decided, and how many rows stay because they are not legal themselves."""
+    schema = encoder.schema if request.schema is None else request.schema
     broken = int(to_numpy(broken_rows(problem, problem.factual)).sum())
     stay = f"{broken} rows break a rule or a range and stay as they are"
     slow = getattr(problem.precise, "notice", "")
-    return (*encoder.schema.notices, *([stay] if broken else []), *([slow] if slow else []))
+    return (*schema.notices, *([stay] if broken else []), *([slow] if slow else []))
 
 
 def _chance(problem: Problem, rows: int) -> tuple[str, ...]:

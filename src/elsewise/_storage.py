@@ -11,6 +11,7 @@ import shutil
 import stat
 import sys
 import tempfile
+import time
 import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -97,7 +98,7 @@ def folder_in_place(
 
 def _put(fresh: Path, place: Path, own: frozenset[str]) -> None:
     """Exchange the folders; what was in place is then in ``fresh``, to be removed."""
-    for _ in range(1000):
+    for turn in range(1000):
         try:
             if not place.exists():
                 fresh.rename(place)
@@ -111,6 +112,7 @@ def _put(fresh: Path, place: Path, own: frozenset[str]) -> None:
             again = error.errno in (errno.ENOENT, errno.ENOTEMPTY, errno.EEXIST)
             if not again and not isinstance(error, shutil.Error):
                 raise
+            time.sleep(min(1e-4 * turn, 0.01))
         else:
             return
     raise OSError(errno.EBUSY, "the folder is being written by others", str(place))

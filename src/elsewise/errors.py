@@ -180,6 +180,9 @@ def _checked(argument: str, value: Any, kind: Any) -> Any:
                 return tuple(_checked(argument, part, parts[0]) for part in value)
             if len(value) == len(parts):
                 return tuple(map(_checked, [argument] * len(parts), value, parts))
+    elif get_origin(kind) is dict:
+        if isinstance(value, dict):
+            return value
     elif kind in (Any, Hashable):
         return value
     elif kind in (int, float):
@@ -204,6 +207,8 @@ _WORDS = {int: "a whole number", float: "a number", str: "text", bool: "True or 
 def _in_words(kind: Any) -> str:
     if get_origin(kind) in (Union, UnionType):
         return " or ".join(map(_in_words, get_args(kind)))
+    if get_origin(kind) is dict:
+        return "a table"
     if isinstance(kind, type) and issubclass(kind, Enum):
         return "one of " + ", ".join(repr(member.value) for member in kind)
     return "None" if kind is NoneType else _WORDS.get(kind, getattr(kind, "__name__", str(kind)))

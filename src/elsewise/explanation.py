@@ -175,8 +175,7 @@ class Explanation:
             self.problem,
             outputs=outputs,
             precise=outputs.precise(probe),
-            # A loaded run has no rules to ask and keeps what refuses in their place.
-            obeys=encoder.obeys if encoder.schema.rules else self.problem.obeys,
+            obeys=encoder.obeys if encoder.restricted else None,
         )
         return problem, encoder, plain
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -34,7 +35,7 @@ from elsewise.transport import MonotoneMaps, directions_like, pack_directions, u
 
 __all__ = ["load", "save"]
 
-FORMAT = 1
+FORMAT = 2
 RECORD, ARRAYS = "explanation.json", "arrays.npz"
 # Files of a run and of its exports; any other file in a run's folder is the user's.
 OWN = (
@@ -59,7 +60,9 @@ def save(explanation: Explanation, folder: str | Path) -> Path:
     return Path(folder)
 
 
-def load(folder: str | Path, model: Any = None) -> Explanation:
+def load(
+    folder: str | Path, model: Any = None, rules: Mapping[str, Callable[[Any], Any]] | None = None
+) -> Explanation:
     """Read a saved explanation.
 
     Parameters
@@ -69,10 +72,13 @@ def load(folder: str | Path, model: Any = None) -> Explanation:
     model
         The explained model, needed for `apply`; refused if its outputs on the saved rows differ
         from the saved ones. Without it the explanation can be looked at.
+    rules
+        The rules and derived columns that are functions, by name: files hold only texts. Without
+        them the explanation can be looked at, too.
     """
     place = Path(folder)
     record, arrays = _read(place)
-    return _rebuild(place, record, arrays, model)
+    return _rebuild(place, record, arrays, model, rules or {})
 
 
 @contextmanager
@@ -156,7 +162,6 @@ def _content(explanation: Explanation) -> dict[str, Any]:
         },
         "certificate": explanation.certificate.to_dict(),
         "history": [list(iteration) for iteration in explanation.iterations],
-        "rules": [*(rule.name for rule in problem.schema.rules), *problem.schema.lost],
     }
 
 
@@ -239,7 +244,11 @@ def _settings_digest(record: dict[str, Any]) -> str:
 
 
 def _rebuild(
-    place: Path, record: dict[str, Any], arrays: dict[str, np.ndarray], model: Any
+    place: Path,
+    record: dict[str, Any],
+    arrays: dict[str, np.ndarray],
+    model: Any,
+    rules: Mapping[str, Callable[[Any], Any]],
 ) -> Explanation:
     def part(name: str, read: Callable[[Any], Any]) -> Any:
         with _field(place, f"{RECORD}, {name!r}"):
@@ -254,7 +263,8 @@ def _rebuild(
     index = part("index", unpack_index)
     with _field(place, ARRAYS):
         _check_arrays(arrays, encoder, (len(index), outputs.columns))
-    rules = part("rules", lambda names: [str(name) for name in names])
+    encoder = encoder.keep_given(arrays["factual"])
+    encoder = replace(encoder, schema=encoder.schema.with_functions(rules))
     if model is not None:
         outputs = bind(model, encoder, probe=arrays["factual"])
         _check_fingerprint(outputs, arrays, model_name)
@@ -275,7 +285,7 @@ def _rebuild(
         precise=outputs.precise(arrays["factual"]),
         target=part("target", targets.from_dict),
         background=factual,
-        obeys=_refuse_rules if rules else None,
+        obeys=encoder.obeys if encoder.restricted else None,
         bounds=part("bounds", lambda content: from_mapping(Bounds, content, "bounds")),
         unit=part("unit", _positive) if "unit" in record else 1.0,
         seed=part("seed", check_seed),
@@ -334,14 +344,6 @@ def _check_arrays(arrays: dict[str, np.ndarray], encoder: Encoder, shape: tuple[
         raise ValueError("outputs that are not finite")
     for name in ("factual", "counterfactual"):
         encoder.check_codes(arrays[name])
-
-
-def _refuse_rules(codes: Array) -> np.ndarray:
-    """Stand in for the rules of a loaded run: functions are not saved, so nothing can obey them."""
-    raise SavedRunError(
-        "rules: expected the schema's rules, which are functions and were not saved. "
-        "Fix: explain the rows again to apply the map."
-    )
 
 
 def _check_step(step: Step, sizes: tuple[int, int, int]) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import unicodedata
+from collections.abc import Iterable
+from difflib import get_close_matches
 
-__all__ = ["amount", "format_distinct", "one_line", "percent", "signed", "visible"]
+__all__ = ["amount", "format_distinct", "nearest", "one_line", "percent", "signed", "visible"]
 
 
 def amount(value: float) -> str:
@@ -79,6 +81,18 @@ def format_distinct(value: float, bound: float, digits: int = 3) -> tuple[str, s
         if shown[0] != shown[1] or value == bound:
             break
     return shown
+
+
+def nearest(name: object, known: Iterable[object]) -> str | None:
+    """Return the known name most like the one given, as text; None where none is known.
+
+    Examples
+    --------
+    >>> nearest("agee", ["age", "income"])
+    'age'
+    """
+    # Any likeness will do: a poor guess still shows what names look like.
+    return next(iter(get_close_matches(str(name), [str(one) for one in known], 1, 0.0)), None)
 
 
 def one_line(name: object, width: int | None = None) -> str:

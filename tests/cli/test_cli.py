@@ -227,18 +227,18 @@ def test_report_compare_apply_and_schema(work: Path, run: Answer) -> None:
     found = elsewise("schema", "rows.csv", "--freeze", "home", folder=work)
     assert found.code == 0
     assert "home     category  never" in found.out
-    text = (work / "schema.json").read_text("utf-8")
-    assert ew.Schema.from_json(text)["home"].free is False
+    text = (work / "schema.toml").read_text("utf-8")
+    assert ew.Schema.from_toml(text)["home"].free is False
 
 
 @pytest.mark.slow
 def test_a_saved_model_and_an_edited_schema(work: Path) -> None:
     frame = pd.read_csv(work / "rows.csv").drop(columns="outcome")
-    schema = ew.Schema.infer(frame).only("debt").to_json()
-    (work / "edited.json").write_text(schema, encoding="utf-8")
+    schema = ew.Schema.infer(frame).only("debt").to_toml()
+    (work / "edited.toml").write_text(schema, encoding="utf-8")
     done = elsewise(
         *("explain", "rows.parquet", "--model", "model.joblib", "--output", "bad"),
-        *("--target", "at_most:0.3", "--bounds", "outputs=0.2", "--schema", "edited.json"),
+        *("--target", "at_most:0.3", "--bounds", "outputs=0.2", "--schema", "edited.toml"),
         *("--background", "rows.parquet", "--out", "deep/saved", "--export", "csv"),
         folder=work,
     )

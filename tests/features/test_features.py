@@ -47,12 +47,15 @@ def test_public_names():
         "Attribute",
         "Embedding",
         "Encoder",
+        "Expression",
         "Feature",
+        "Formula",
         "Kind",
         "Legal",
         "Rule",
         "Schema",
         "attributes",
+        "hash_rows",
         "largest_squared_move",
         "outside_notices",
         "pack_index",
@@ -215,7 +218,7 @@ class TestMethods:
 
         ruled = schema.rule(adult).rule(lambda frame: frame["age"] > 0).rule(adult, "grown")
         assert [rule.name for rule in ruled.rules] == ["adult", "rule 2", "grown"]
-        assert ruled.rules[0] == Rule(name="adult", function=adult)
+        assert ruled.rules[0] == Rule(name="adult", condition=adult)
         assert "rule 'grown'" in repr(ruled)
 
     @pytest.mark.parametrize(
@@ -258,7 +261,7 @@ class TestMethods:
                 lambda s: s.one_hot_group("g", ["own", "rent"]).one_hot_group("g", ["one", "age"]),
                 "name: expected the name of a new group, received 'g'",
             ),
-            (lambda s: s.rule("age > 3"), "function: expected a function of a frame"),
+            (lambda s: s.rule(3), "condition: expected a text or a function of a frame"),
         ],
     )
     def test_refusals(self, frame, change, message):
@@ -288,23 +291,6 @@ class TestShowing:
         assert "<b>" not in html
         assert "<i>" not in html
         assert "&lt;script&gt;" in html
-
-    def test_json(self, schema):
-        chosen = replace(schema, joint=True).range("income", 2).only_increase("saving")
-        assert Schema.from_json(chosen.to_json()) == chosen
-        ruled = schema.rule(lambda frame: frame["age"] > 0, "born")
-        assert json.loads(ruled.to_json())["rules"] == ["born"]
-        assert Schema.from_json(ruled.to_json()) == replace(schema, lost=("born",))
-
-    def test_json_of_interval_levels_and_tuple_names(self):
-        frame = pd.DataFrame({("a", 1): pd.cut([1.0, 5.0, 9.0], 3)})
-        schema = Schema.infer(frame)
-        assert Schema.from_json(schema.to_json()) == schema
-
-    @pytest.mark.parametrize("text", ["{", "[]", '{"format": 99}', '{"format": 1}'])
-    def test_json_refusals(self, text):
-        with pytest.raises(InvalidInput, match=r"text: expected what Schema.to_json wrote"):
-            Schema.from_json(text)
 
 
 class TestEncoder:

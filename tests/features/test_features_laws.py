@@ -90,7 +90,7 @@ def test_decode_inverts_encode(frame):
 @given(frames())
 def test_saving_keeps_schema_and_encoder(frame):
     schema = Schema.infer(frame)
-    assert Schema.from_json(schema.to_json()) == schema
+    assert Schema.from_toml(schema.to_toml()) == schema
     encoder = schema.encoder(frame)
     again = Encoder.from_dict(encoder.to_dict())
     _same_bits(again.decode(encoder.encode(frame)), frame)

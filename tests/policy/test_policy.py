@@ -316,7 +316,7 @@ def test_a_schema_refuses_a_negative_cost() -> None:
     with pytest.raises(InvalidInput, match="per_unit"):
         ew.Schema.infer(frame()).cost("amount", per_unit=-1)
     priced = ew.Schema.infer(frame()).cost("amount", per_unit=2)
-    assert ew.Schema.from_json(priced.to_json()) == priced
+    assert ew.Schema.from_toml(priced.to_toml()) == priced
 
 
 def test_the_curve_rises(policy: ew.Policy) -> None:

@@ -146,8 +146,8 @@ def _check(explanation: Explanation, seeds: int) -> None:
             "Fix: load the run with elsewise.load(folder, model=model)."
         )
     problem = explanation.problem
-    if problem.obeys is not None and not problem.schema.rules:
-        problem.obeys(problem.factual)  # a loaded run refuses: its rules were not saved
+    if problem.schema.lost:
+        explanation.encoder.obeys(problem.factual)  # a loaded run refuses without its functions
 
 
 def _asked(explanation: Explanation) -> Request:

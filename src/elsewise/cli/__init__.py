@@ -352,13 +352,13 @@ def schema(
     background: Background = None,
     freeze: Freeze = None,
     drop: Drop = None,
-    out: Annotated[Path, Option(help="The file to edit.")] = Path("schema.json"),
+    out: Annotated[Path, Option(help="The file to edit.")] = Path("schema.toml"),
     quiet: Quiet = False,
 ) -> None:
     """Write what the columns are and how they may move, to be edited and given to explain."""
     table, other = _tables(rows, background, drop)
     found = make_schema(table, other, None, freeze or ())
-    place = write_text(found.to_json() + "\n", out)
+    place = write_text(found.to_toml(), out)
     _say(f"{found}\n\nSchema: {place}", quiet)
 
 

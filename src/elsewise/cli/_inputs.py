@@ -247,10 +247,10 @@ def make_schema(
         schema = Schema.infer(rows, background)
     else:
         try:
-            schema = Schema.from_json(path.read_text(encoding="utf-8"))
+            schema = Schema.from_toml(path.read_text(encoding="utf-8"), rows, background)
         except (OSError, UnicodeDecodeError, InvalidInput) as error:
             expected = "a file that `elsewise schema` wrote"
-            fix = "run elsewise schema rows.csv --out schema.json"
+            fix = "run elsewise schema rows.csv --out schema.toml"
             raise _refused("--schema", expected, path, fix, error) from error
     names = {str(name): name for name in schema.names}
     wanted = [part.strip() for text in freeze for part in text.split(",") if part.strip()]

@@ -6,7 +6,9 @@ distances are measured in) and a :class:`Legal` (the box each cell may move in).
 """
 
 from elsewise.features._attributes import Attribute, attributes
-from elsewise.features._feature import Feature, Kind, Rule
+from elsewise.features._expressions import Expression
+from elsewise.features._feature import Feature, Formula, Kind, Rule
+from elsewise.features._formulas import hash_rows
 from elsewise.features._json import pack_index, unpack_index
 from elsewise.features._moves import largest_squared_move
 from elsewise.features.embedding import Embedding
@@ -18,12 +20,15 @@ __all__ = [
     "Attribute",
     "Embedding",
     "Encoder",
+    "Expression",
     "Feature",
+    "Formula",
     "Kind",
     "Legal",
     "Rule",
     "Schema",
     "attributes",
+    "hash_rows",
     "largest_squared_move",
     "outside_notices",
     "pack_index",

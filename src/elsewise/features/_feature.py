@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-import pandas as pd
+Formula = str | Callable[[Any], Any]
+"""A text of our own small language, or a function of a frame."""
 
 # Notice of a column with one value: there is nowhere it was seen to move to.
 CONSTANT = "constant"
@@ -66,6 +67,8 @@ class Feature:
     """+1: may only increase; -1: may only decrease."""
     group: str | None = None
     """One-hot group this 0/1 column belongs to."""
+    derived: Formula | None = None
+    """What makes this column of the others; it then never moves by itself."""
     notice: str = ""
     """Why the column was frozen, or read as it was."""
 
@@ -76,8 +79,8 @@ class Feature:
 
     @property
     def can_move(self) -> bool:
-        """Whether the column may be freed: neither fixed nor constant."""
-        return self.kind is not Kind.FIXED and self.notice != CONSTANT
+        """Whether the column may be freed: neither fixed nor constant nor made of others."""
+        return self.kind is not Kind.FIXED and self.notice != CONSTANT and self.derived is None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,12 +89,11 @@ class Rule:
 
     Examples
     --------
-    >>> rule = Rule(name="works", function=lambda frame: frame["hours"] > 0)
-    >>> rule.function(pd.DataFrame({"hours": [0, 8]})).tolist()
-    [False, True]
+    >>> Rule(name="works", condition="hours > 0").condition
+    'hours > 0'
     """
 
     name: str
     """How messages call the rule."""
-    function: Callable[[pd.DataFrame], Any]
-    """Frame in, one boolean per row out."""
+    condition: Formula
+    """A text, see `elsewise.features.Expression`; or frame in, one boolean per row out."""

@@ -10,14 +10,15 @@ from typing import Any
 
 from elsewise._arrays import LARGEST
 from elsewise.errors import InvalidInput, bad_column
-from elsewise.features._feature import Feature, Kind
+from elsewise.features._feature import Feature, Formula, Kind
 
 
 def freed(feature: Feature) -> Feature:
     """Return the feature free to move; refuse those that have nowhere to go."""
     if not feature.can_move:
         fix = "leave it frozen, or change the column and infer the schema again"
-        raise bad_column(feature.name, "a column that can move", feature.notice, fix)
+        why = feature.notice if feature.derived is None else "one made of others"
+        raise bad_column(feature.name, "a column that can move", why, fix)
     return replace(feature, free=True)
 
 
@@ -70,6 +71,9 @@ def restricted(feature: Feature, values: Sequence[Any]) -> Feature:
 
 def directed(feature: Feature, direction: int) -> Feature:
     """Return the feature with a direction; refuse columns without an order."""
+    if feature.derived is not None:
+        fix = "say it of the columns it is made of, or by a rule"
+        raise bad_column(feature.name, "a column that can move", "one made of others", fix)
     if feature.kind is Kind.FIXED or (feature.kind is Kind.CATEGORY and not feature.ordered):
         expected = "a number or an ordered category"
         fix = "make it ordered: pandas.CategoricalDtype(levels, ordered=True)"
@@ -101,6 +105,16 @@ def grouped(feature: Feature, group: str) -> Feature:
     return replace(feature, group=group)
 
 
+def made_of_others(feature: Feature, formula: Formula) -> Feature:
+    """Return the number as a column made of others; refuse one with limits of its own."""
+    if not feature.numeric or feature.direction:
+        expected = "a number that is in no group and has no direction"
+        fix = "leave it as it is; a range of it is checked after every move"
+        received = "one with a direction" if feature.direction else feature.kind.value
+        raise bad_column(feature.name, expected, received, fix)
+    return replace(feature, derived=formula, free=False)
+
+
 def checked(feature: Feature) -> Feature:
     """Return a feature read from a file, or refuse what inference and the schema's methods refuse.
 
@@ -112,29 +126,20 @@ def checked(feature: Feature) -> Feature:
     ...
     elsewise.errors.InvalidInput: column 'note': expected a column that can move, received text...
     """
-    category = feature.kind is Kind.CATEGORY
-    low, high = feature.observed
-    wanted = {
-        "observed": (-LARGEST <= low <= high <= LARGEST, "two numbers, lower first"),
-        "center": (abs(feature.center) <= LARGEST, "a finite number"),
-        "scale": (1.0 / LARGEST <= feature.scale <= LARGEST, "a finite number above 0"),
-        "weight": (1.0 / LARGEST <= feature.weight <= LARGEST, "a finite weight above 0"),
-        "direction": (feature.direction in (-1, 0, 1), "-1, 0 or 1"),
-        "levels": (
-            len({*map(repr, feature.levels)}) == len(feature.levels)
-            and (feature.observed == (0, len(feature.levels) - 1) if category else True)
-            and category == bool(feature.levels),
-            "as many levels, all different, as `observed` counts; none where it is no category",
-        ),
-    }
-    for name, (holds, expected) in wanted.items():
+    (low, high), levels = feature.observed, [*map(repr, feature.levels)]
+    one_each = (feature.kind is Kind.CATEGORY) == bool(levels) and len({*levels}) == len(levels)
+    said = (
+        ("seen", feature.observed, -LARGEST <= low <= high <= LARGEST, "two numbers, lower first"),
+        ("mean", feature.center, abs(feature.center) <= LARGEST, "a finite number"),
+        ("deviation", feature.scale, _positive(feature.scale), "a finite number above 0"),
+        ("weight", feature.weight, _positive(feature.weight), "a finite number above 0"),
+        ("cost", feature.cost, 0 <= (feature.cost or 0) <= LARGEST, "a finite price >= 0"),
+        ("levels", feature.levels, one_each, "different levels of a category, of nothing else"),
+    )
+    for name, value, holds, expected in said:
         if not holds:
-            raise InvalidInput(
-                f"{name} of {feature.name!r}",
-                expected=expected,
-                received=repr(getattr(feature, name)),
-                fix="write the schema again, and change only what may be changed",
-            )
+            fix = "write the schema again, and change only what may be changed"
+            raise bad_column(feature.name, expected, repr(value), fix, f"{name} of")
     if feature.free:
         freed(feature)
     if feature.declared is not None:
@@ -146,3 +151,7 @@ def checked(feature: Feature) -> Feature:
     if feature.group is not None:
         grouped(replace(feature, group=None), feature.group)
     return feature
+
+
+def _positive(value: float) -> bool:
+    return 1.0 / LARGEST <= value <= LARGEST

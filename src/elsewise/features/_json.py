@@ -1,8 +1,7 @@
-"""Cells, dtypes, labels and features as JSON-able values, tagged where JSON has no such type."""
+"""Cells, dtypes and labels as JSON-able values, tagged where JSON has no such type."""
 
 from __future__ import annotations
 
-from dataclasses import fields
 from datetime import date, datetime
 from math import isfinite
 from typing import Any
@@ -11,9 +10,7 @@ import numpy as np
 import pandas as pd
 from pandas.api import types
 
-from elsewise.errors import InvalidInput, from_mapping
-from elsewise.features._feature import Feature
-from elsewise.features._feature_rules import checked
+from elsewise.errors import InvalidInput
 
 
 def pack(value: Any) -> Any:
@@ -174,29 +171,3 @@ def check_savable(argument: str, values: Any, dtype: Any = None) -> None:
         raise InvalidInput(
             argument, expected=error.expected, received=error.received, fix=error.fix
         ) from error
-
-
-def pack_feature(feature: Feature) -> dict[str, Any]:
-    """Return a feature as JSON-able values.
-
-    Examples
-    --------
-    >>> from elsewise.features import Kind
-    >>> feature = Feature(name="x", kind=Kind.NUMBER, free=True, observed=(0.0, 1.0))
-    >>> unpack_feature(pack_feature(feature)) == feature
-    True
-    """
-    return {field.name: pack(getattr(feature, field.name)) for field in fields(feature)}
-
-
-def unpack_feature(data: dict[str, Any]) -> Feature:
-    """Return the feature that :func:`pack_feature` described.
-
-    Examples
-    --------
-    >>> unpack_feature({"name": "x", "kind": "number", "free": True, "observed": {"tuple": [0, 1]}})
-    Feature(name='x', kind=<Kind.NUMBER: 'number'>, free=True, observed=(0, 1), ...)
-    """
-    values = {name: unpack(value) for name, value in data.items()}
-    feature = from_mapping(Feature, values, f"feature {values.get('name')!r}")
-    return checked(feature)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from typing import Any, NoReturn
 
 import numpy as np
@@ -14,6 +13,7 @@ from pandas.api import types
 from elsewise.errors import InvalidInput, bad_column
 from elsewise.features import _json
 from elsewise.features._feature import Feature
+from elsewise.text import nearest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -135,8 +135,8 @@ class Table:
         if self.fixed:
             fix = "encode it with Encoder.extend(frame), or with Schema.encoder(frame)"
         else:
-            near = get_close_matches(str(value), [str(level) for level in self.values], 1, 0.0)
-            fix = f"the nearest level is {near[0]!r}; or infer the schema with this value in it"
+            near = nearest(value, self.values)
+            fix = f"the nearest level is {near!r}; or infer the schema with this value in it"
         raise bad_column(column.name, "values this encoder knows", repr(value), fix)
 
 

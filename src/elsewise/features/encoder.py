@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 from pandas.api import types
 
-from elsewise._arrays import LARGEST, Array, in_row_order, to_numpy
+from elsewise._arrays import LARGEST, Array, to_numpy
 from elsewise._resources import parallel
-from elsewise.errors import InvalidInput, bad_column
+from elsewise.errors import InvalidInput, SavedRunError, bad_column
 from elsewise.features import _json
 from elsewise.features._feature import Feature, Kind
+from elsewise.features._formulas import Made, derive, derived_columns, row_hashes, rule_test
 from elsewise.features._infer import EXACT, amounts, check_frame
 from elsewise.features._levels import Table
 
@@ -55,6 +56,19 @@ class Encoder:
     """Dtype of each decoded column."""
     tables: tuple[Table | None, ...]
     """Values behind the codes of categories and fixed columns; None for numbers."""
+    given: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.uint64))
+    """Hashes of rows whose derived cells are not what their formulas give: they stay so."""
+    made: tuple[Made, ...] = field(init=False)
+    """Derived columns."""
+    tests: tuple[Callable[[np.ndarray], np.ndarray], ...] = field(init=False)
+    """Rules: codes (n, p) to bool (n,)."""
+
+    def __post_init__(self) -> None:
+        features, rules = self.schema.features, self.schema.rules
+        made = derived_columns(features, self.decode_as_given)
+        tests = tuple(rule_test(r.name, r.condition, features, self.decode) for r in rules)
+        object.__setattr__(self, "made", made)
+        object.__setattr__(self, "tests", tests)
 
     def encode(self, frame: pd.DataFrame) -> np.ndarray:
         """Return the codes, float64 (n, p), of ``frame``.
@@ -114,6 +128,23 @@ class Encoder:
         >>> encoder.decode(encoder.encode(frame), index=frame.index).equals(frame)
         True
         """
+        return self.decode_as_given(self.derive(to_numpy(codes)), index)
+
+    def derive(self, codes: np.ndarray) -> np.ndarray:
+        """Return codes (n, p) in which derived columns are what their formulas give.
+
+        Examples
+        --------
+        >>> from elsewise.features import Schema
+        >>> frame = pd.DataFrame({"a": [1.0, 2.0], "twice": [2.0, 4.0]})
+        >>> encoder = Schema.infer(frame).derived("twice", "2 * a").encoder(frame)
+        >>> encoder.derive(np.array([[5.0, 2.0]]))
+        array([[ 5., 10.]])
+        """
+        return derive(self.made, codes, self.given) if self.made else codes
+
+    def decode_as_given(self, codes: Array, index: Any = None) -> pd.DataFrame:
+        """Return the frame of ``codes`` (n, p) as they are, derived columns included."""
         codes = np.asarray(to_numpy(codes), dtype=np.float64)
         if codes.ndim != 2 or codes.shape[1] != len(self.columns):
             expected = f"an array (n, {len(self.columns)})"
@@ -183,24 +214,42 @@ class Encoder:
         for j, (dtype, table) in enumerate(zip(self.dtypes, self.tables, strict=True)):
             yield j, _cast(codes[:, j], dtype) if table is None else table.take(codes[:, j])
 
+    @property
+    def restricted(self) -> bool:
+        """Whether there are rules or derived columns for rows to obey."""
+        return bool(self.made or self.tests or self.schema.lost)
+
     def obeys(self, codes: Array) -> np.ndarray:
-        """Return, bool (n,), the rows for which every rule of the schema holds.
+        """Return, bool (n,), the rows that keep every rule and agree with derived columns.
 
         Examples
         --------
         >>> from elsewise.features import Schema
         >>> frame = pd.DataFrame({"age": [31, 45], "years": [40, 9]})
-        >>> schema = Schema.infer(frame).rule(lambda rows: rows["years"] < rows["age"])
-        >>> encoder = schema.encoder(frame)
+        >>> encoder = Schema.infer(frame).rule("years < age").encoder(frame)
         >>> encoder.obeys(encoder.encode(frame))
         array([False,  True])
         """
-        codes = to_numpy(codes)
+        if self.schema.lost:
+            names = ", ".join(map(repr, self.schema.lost))
+            raise SavedRunError(
+                f"rules: expected {names}, which are functions and were not saved, received none. "
+                "Fix: load the run with elsewise.load(folder, rules={name: function})."
+            )
+        codes = self.derive(to_numpy(codes))
         holds = np.ones(len(codes), dtype=bool)
-        for rule in self.schema.rules:
-            # Each rule has its own frame: one that writes to it cannot disturb the next.
-            holds &= _verdict(rule.name, rule.function, lambda: self.decode(codes), len(codes))
+        for made in self.made:
+            holds &= made.legal(codes)
+        for test in self.tests:
+            holds &= test(codes)
         return holds
+
+    def keep_given(self, codes: np.ndarray) -> Encoder:
+        """Return an encoder that leaves rows of these (n, p) that break a formula as they are."""
+        if not self.made:
+            return self
+        breaks = ~np.all([made.agree(codes, made.values(codes)) for made in self.made], axis=0)
+        return replace(self, given=np.union1d(self.given, row_hashes(codes[breaks])))
 
     def extend(self, frame: pd.DataFrame) -> Encoder:
         """Return an encoder that also knows the fixed values of ``frame``; old codes stay valid.
@@ -220,10 +269,11 @@ class Encoder:
                 zip(self.schema.features, self.tables, strict=True)
             )
         )
-        return replace(self, tables=tables)
+        wider = replace(self, tables=tables)
+        return wider.keep_given(wider.encode(frame)) if self.made else wider
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the encoder as JSON-able values; rules are kept by name only.
+        """Return the encoder as JSON-able values; functions are kept by name only.
 
         Examples
         --------
@@ -233,7 +283,7 @@ class Encoder:
         ['int64']
         """
         return {
-            "schema": self.schema.to_json(),
+            "schema": self.schema.to_toml(),
             "columns": _json.pack_index(self.columns),
             "dtypes": [_json.pack_dtype(dtype) for dtype in self.dtypes],
             "tables": [None if table is None else table.to_dict() for table in self.tables],
@@ -241,7 +291,7 @@ class Encoder:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Encoder:
-        """Return the encoder that :meth:`to_dict` described, without its rules.
+        """Return the encoder that :meth:`to_dict` described, without its functions.
 
         Examples
         --------
@@ -256,7 +306,7 @@ class Encoder:
 
         try:
             encoder = cls(
-                schema=Schema.from_json(data["schema"]),
+                schema=Schema.from_toml(data["schema"]),
                 columns=_json.unpack_index(data["columns"]),
                 dtypes=tuple(_json.unpack_dtype(dtype) for dtype in data["dtypes"]),
                 tables=tuple(table and Table.from_dict(table) for table in data["tables"]),
@@ -301,8 +351,7 @@ def build_encoder(schema: Schema, frame: pd.DataFrame) -> Encoder:
     encoder = Encoder(
         schema=schema, columns=frame.columns, dtypes=tuple(dtypes), tables=tuple(tables)
     )
-    encoder.encode(frame)
-    return encoder
+    return encoder.keep_given(encoder.encode(frame))
 
 
 def _check_parts(encoder: Encoder) -> None:
@@ -406,26 +455,3 @@ def _check_groups(features: tuple[Feature, ...], codes: np.ndarray) -> None:
                 received=f"{members[row].tolist()} in row {row}",
                 fix="correct those rows or leave the group out of the schema",
             )
-
-
-def _verdict(name: str, function: Any, make: Callable[[], pd.DataFrame], rows: int) -> np.ndarray:
-    """Return, bool (n,), what a rule says of each row; an unknown (missing) answer is a no."""
-    try:
-        answer, own_index = in_row_order(function, make)
-    except (Exception, SystemExit) as error:
-        expected = "a function of the frame"
-        fix = "call the rule on a frame of yours to see where it fails"
-        raise bad_column(name, expected, f"{type(error).__name__}: {error}", fix, "rule") from error
-    if own_index:
-        expected = "a Series with the frame's index, in any order"
-        fix = "return an array, or keep the frame's index"
-        raise bad_column(name, expected, "one with an index of its own", fix, "rule")
-    verdict = pd.Series(answer) if np.ndim(answer) == 1 else pd.Series(dtype=bool)
-    if len(verdict) != rows or not types.is_bool_dtype(verdict.dtype):
-        raise InvalidInput(
-            f"rule {name!r}",
-            expected=f"{rows} booleans, one per row",
-            received=f"{np.shape(answer)} of {getattr(answer, 'dtype', type(answer).__name__)}",
-            fix="return a comparison of columns, such as frame['a'] <= frame['b']",
-        )
-    return np.asarray(verdict.to_numpy(dtype=bool, na_value=False))

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from html import escape
 from math import inf
 from numbers import Real
@@ -14,19 +12,18 @@ from typing import Any
 import pandas as pd
 
 from elsewise._arrays import LARGEST, Array
-from elsewise.errors import InvalidInput, from_mapping
-from elsewise.features import _feature_rules, _json
+from elsewise.errors import InvalidInput
+from elsewise.features import _feature_rules, _toml
 from elsewise.features._describe import COLUMNS, describe
-from elsewise.features._feature import Feature, Kind, Rule
+from elsewise.features._expressions import Expression
+from elsewise.features._feature import Feature, Formula, Kind, Rule
 from elsewise.features._infer import infer_features
 from elsewise.features.embedding import Embedding, build_embedding
 from elsewise.features.encoder import Encoder, build_encoder
 from elsewise.features.legal import Legal, build_legal
-from elsewise.text import visible
+from elsewise.text import nearest, visible
 
 __all__ = ["Schema"]
-
-_FORMAT = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -51,7 +48,7 @@ class Schema:
     joint: bool = False
     """Whether distances also see the frozen numbers and categories."""
     lost: tuple[str, ...] = ()
-    """Names of rules that a file could not hold: rules are functions."""
+    """Names of rules and derived columns that a file could not hold, because they are functions."""
 
     @classmethod
     def infer(cls, frame: pd.DataFrame, background: pd.DataFrame | None = None) -> Schema:
@@ -72,7 +69,7 @@ class Schema:
     @property
     def notices(self) -> tuple[str, ...]:
         """What inference decided that one may want to know, one line per column."""
-        lost = [f"rule {name!r} is not obeyed: files hold no functions" for name in self.lost]
+        lost = [f"{name!r} is not obeyed: files hold no functions" for name in self.lost]
         return (*(f"{f.name}: {f.notice}" for f in self.features if f.notice), *lost)
 
     def __getitem__(self, name: Hashable) -> Feature:
@@ -80,8 +77,8 @@ class Schema:
             for feature in self.features:
                 if feature.name == name:
                     return feature
-        near = get_close_matches(str(name), [str(known) for known in self.names], 1, 0.0)
-        fix = f"did you mean {near[0]!r}" if near else "infer the schema from a frame"
+        near = nearest(name, self.names)
+        fix = "infer the schema from a frame" if near is None else f"did you mean {near!r}"
         if isinstance(name, list):
             fix = "give the names one by one, as in freeze('a', 'b') or freeze(*names)"
         raise InvalidInput("name", expected="a column of the schema", received=repr(name), fix=fix)
@@ -245,23 +242,115 @@ class Schema:
             raise InvalidInput("name", expected=expected, received=repr(name), fix=fix)
         return self._changed(members, lambda feature: _feature_rules.grouped(feature, name))
 
-    def rule(self, function: Callable[[pd.DataFrame], Any], name: str | None = None) -> Schema:
-        """Return the schema with one more condition: a frame in, one boolean per row out.
+    def rule(self, condition: Formula, name: str | None = None) -> Schema:
+        """Return the schema with one more condition, which every moved row keeps.
+
+        Parameters
+        ----------
+        condition
+            A text such as ``"years <= age - 16"``, which files keep; or a function, a frame in and
+            one boolean per row out. In a text, names that are not one word stand in backticks,
+            categories are compared with their levels in quotes, and a missing cell is no yes.
+        name
+            How messages call the rule; by default the text or the function's name.
 
         Examples
         --------
         >>> schema = Schema.infer(pd.DataFrame({"age": [31, 45], "years": [1, 2]}))
-        >>> schema.rule(lambda frame: frame["years"] < frame["age"], "worked").rules[0].name
-        'worked'
+        >>> schema.rule("years < age").rule(lambda frame: frame["years"] > 0, "works").rules[1].name
+        'works'
         """
-        if not callable(function):
-            expected, fix = "a function of a frame", "pass lambda frame: frame['a'] <= frame['b']"
-            raise InvalidInput("function", expected=expected, received=repr(function), fix=fix)
-        own = getattr(function, "__name__", "<lambda>")
-        known = f"rule {len(self.rules) + 1}" if own == "<lambda>" else own
-        rule = Rule(name=name or known, function=function)
+        if isinstance(condition, str):
+            if not Expression.parse(condition, self.features, "rule").truth:
+                fix = "write a comparison, such as a <= 2 * b"
+                raise InvalidInput("rule", expected="a condition", received=condition, fix=fix)
+            known = condition
+        elif callable(condition):
+            own = getattr(condition, "__name__", "<lambda>")
+            known = f"rule {len(self.rules) + 1}" if own == "<lambda>" else own
+        else:
+            expected, fix = "a text or a function of a frame", "for example 'a <= 2 * b'"
+            raise InvalidInput("condition", expected=expected, received=repr(condition), fix=fix)
+        rule = Rule(name=name or known, condition=condition)
+        if any(other.name == rule.name for other in self.rules):
+            fix = "give each rule a name of its own: rule(condition, name)"
+            raise InvalidInput("name", expected="a new name", received=repr(rule.name), fix=fix)
         lost = tuple(other for other in self.lost if other != rule.name)
         return replace(self, rules=(*self.rules, rule), lost=lost)
+
+    def derived(self, name: Hashable, formula: Formula) -> Schema:
+        """Return the schema in which a number is made of other columns, row by row.
+
+        It never moves by itself: it is computed anew for every row that moves, before the model
+        is asked. Its declared range is checked then. Rows whose cell is not what the formula gives
+        stay as they are.
+
+        Parameters
+        ----------
+        name
+            A column of numbers.
+        formula
+            A text such as ``"amount / months"``, see `rule`; or a function, a frame in and one
+            number per row out.
+
+        Examples
+        --------
+        >>> frame = pd.DataFrame({"debt": [10.0, 8.0], "income": [20.0, 10.0], "ratio": [0.5, 0.8]})
+        >>> schema = Schema.infer(frame).derived("ratio", "debt / income")
+        >>> encoder = schema.encoder(frame)
+        >>> encoder.decode([[5.0, 20.0, 0.5]])
+           debt  income  ratio
+        0   5.0    20.0   0.25
+        """
+        if not (isinstance(formula, str) or callable(formula)):
+            expected, fix = "a text or a function of a frame", "for example 'a / b'"
+            raise InvalidInput("formula", expected=expected, received=repr(formula), fix=fix)
+        changed = self._changed(
+            [name], lambda feature: _feature_rules.made_of_others(feature, formula)
+        )
+        changed._check_formulas()
+        return replace(changed, lost=tuple(lost for lost in self.lost if lost != str(name)))
+
+    def _check_formulas(self) -> None:
+        """Refuse texts of derived columns that are no numbers made of columns that are none."""
+        for feature in self.features:
+            if isinstance(feature.derived, str):
+                argument = f"formula of {feature.name!r}"
+                formula = Expression.parse(feature.derived, self.features, argument)
+                read = [self.features[place] for place in formula.places]
+                if formula.truth or not read or any(other.derived for other in read):
+                    expected = "a number made of columns that are not derived themselves"
+                    received, fix = repr(feature.derived), "write it out, such as 'a / b'"
+                    raise InvalidInput(argument, expected=expected, received=received, fix=fix)
+
+    def with_functions(self, functions: Mapping[str, Callable[[Any], Any]]) -> Schema:
+        """Return the schema with the rules and derived columns that a file could not hold.
+
+        Parameters
+        ----------
+        functions
+            The functions by the names in `lost`; names that are columns are derived columns.
+
+        Examples
+        --------
+        >>> frame = pd.DataFrame({"age": [31, 45], "years": [1, 2]})
+        >>> schema = Schema.infer(frame).rule(lambda frame: frame["years"] > 0, "works")
+        >>> again = Schema.from_toml(schema.to_toml())
+        >>> again.lost, again.with_functions({"works": schema.rules[0].condition}) == schema
+        (('works',), True)
+        """
+        schema, columns = self, {str(name): name for name in self.names}
+        for name, function in functions.items():
+            if name not in self.lost:
+                near = nearest(name, self.lost)
+                fix = "leave it out" if near is None else f"did you mean {near!r}"
+                expected = "names of rules that are missing"
+                raise InvalidInput("rules", expected=expected, received=repr(name), fix=fix)
+            if name in columns:
+                schema = schema.derived(columns[name], function)
+            else:
+                schema = schema.rule(function, name)
+        return schema
 
     def encoder(self, frame: pd.DataFrame) -> Encoder:
         """Return the encoder of ``frame``, after checking that it fits the schema.
@@ -299,49 +388,52 @@ class Schema:
         """
         return build_legal(self.features, codes, broken)
 
-    def to_json(self) -> str:
-        """Return the schema as JSON; rules are functions and kept by name only.
+    def to_toml(self) -> str:
+        """Return the schema as a file for people: one line a column, functions by name only.
 
         Examples
         --------
-        >>> schema = Schema.infer(pd.DataFrame({"age": [31, 45]}))
-        >>> Schema.from_json(schema.to_json()) == schema
-        True
+        >>> schema = Schema.infer(pd.DataFrame({"age": [31, 45], "job": ["a", "b"]}))
+        >>> print(schema.only_increase("age").freeze("job").rule("age < 99", "alive").to_toml())
+        # What each column is and how it may move: see docs/your-model-your-rules.md
+        format = 1
+        <BLANKLINE>
+        [rules]
+        alive = "age < 99"
+        <BLANKLINE>
+        [columns]
+        age = { kind = "integer", only = "increase", seen = [31, 45], mean = 38, deviation = 9... }
+        job = { kind = "category", free = false, levels = ["a", "b"] }
+        <BLANKLINE>
         """
-        features = [_json.pack_feature(feature) for feature in self.features]
-        rules = [*(rule.name for rule in self.rules), *self.lost]
-        content = {"format": _FORMAT, "joint": self.joint, "rules": rules, "features": features}
-        return json.dumps(content, indent=1, allow_nan=False)
+        texts = {r.name: r.condition for r in self.rules if isinstance(r.condition, str)}
+        made = [str(f.name) for f in self.features if callable(f.derived)]
+        functions = [r.name for r in self.rules if r.name not in texts]
+        return _toml.write(self.features, self.joint, texts, [*functions, *made, *self.lost])
 
     @classmethod
-    def from_json(cls, text: str) -> Schema:
-        """Return the schema that :meth:`to_json` wrote; rules are lost, which `notices` says.
+    def from_toml(
+        cls, text: str, frame: pd.DataFrame | None = None, background: pd.DataFrame | None = None
+    ) -> Schema:
+        r"""Return the schema that :meth:`to_toml` wrote, or that somebody wrote by hand.
+
+        What a line leaves out about its cells (seen, mean, deviation, levels) is read off
+        ``frame`` and ``background``, as :meth:`infer` does. Functions are lost, which `notices`
+        says; see :meth:`with_functions`.
 
         Examples
         --------
-        >>> schema = Schema.infer(pd.DataFrame({"job": ["a", "b"]}))
-        >>> Schema.from_json(schema.to_json())["job"].levels
-        ('a', 'b')
+        >>> text = 'format = 1\ncolumns.age = { kind = "integer", only = "increase" }'
+        >>> Schema.from_toml(text, pd.DataFrame({"age": [31, 45]}))["age"].observed
+        (31.0, 45.0)
         """
-        try:
-            content = json.loads(text)
-            if content["format"] != _FORMAT:
-                raise ValueError(f"format {content['format']}")
-            features = tuple(map(_json.unpack_feature, content["features"]))
-            found = {"features": features, "joint": content["joint"], "lost": content["rules"]}
-            schema = from_mapping(cls, found, "schema")
-            if len(set(schema.names)) < len(features):
-                raise ValueError("two features of one name")
-            return schema
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            if isinstance(error, InvalidInput):
-                raise
-            raise InvalidInput(
-                "text",
-                expected=f"what Schema.to_json wrote (format {_FORMAT})",
-                received=f"{type(error).__name__}: {error}",
-                fix="save the schema again",
-            ) from error
+        inferred = None if frame is None else {f.name: f for f in infer_features(frame, background)}
+        features, joint, rules, lost = _toml.read(text, inferred)
+        schema = cls(features=features, joint=joint, lost=lost)
+        schema._check_formulas()
+        for name, condition in rules.items():
+            schema = schema.rule(condition, name)
+        return schema
 
     def __repr__(self) -> str:
         rows = [tuple(map(visible, cells)) for cells in (COLUMNS, *map(describe, self.features))]

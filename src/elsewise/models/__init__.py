@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from elsewise.errors import InvalidInput
+from elsewise.models._derived import DerivedOutputs
 from elsewise.models._estimators import EstimatorModel, bind_estimator, estimator, is_estimator
 from elsewise.models._functions import FunctionModel, bind_function, function
 from elsewise.models._outputs import (
@@ -74,6 +75,12 @@ def bind(
     if isinstance(model, Outputs) and not isinstance(model, type):
         return model
     probe = probe_rows(encoder) if probe is None else probe[:PROBES]
+    outputs = _bound(model, encoder, output, probe)
+    return DerivedOutputs(outputs, encoder) if encoder.made else outputs
+
+
+def _bound(model: Any, encoder: Encoder, output: Hashable | None, probe: np.ndarray) -> Outputs:
+    """Return the outputs of codes as they are, whatever kind of model it is."""
     if is_torch_module(model):
         model = torch_model(model)
     elif not isinstance(model, type) and is_estimator(model):

@@ -183,7 +183,7 @@ def _compiled(pipe: Pipe, pipeline: FrameOutputs, codes: np.ndarray) -> Compiled
     for step in pipe.before:
         columns = reader.read(step, columns)
     if len(set(columns)) == 1 and pipe.before:
-        width = pipe.prepare(encoder.decode(codes[:1])).shape[1]
+        width = pipe.prepare(encoder.decode_as_given(codes[:1])).shape[1]
         columns = columns * (width if len(columns) == 1 else 1)
     form, keep = linear_form(pipe.final, pipe.method), pipeline.keep
     if form is not None and form.link == "softmax" and len(form.weights) == 2 and len(keep) == 1:

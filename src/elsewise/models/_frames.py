@@ -11,6 +11,7 @@ import pandas as pd
 
 from elsewise._arrays import in_row_order
 from elsewise._resources import model_threads
+from elsewise.features import hash_rows
 from elsewise.models._outputs import (
     PROBES,
     ArrayOutputs,
@@ -46,9 +47,7 @@ def distinct_rows(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     (array([0, 1]), array([0, 1, 0]))
     """
     codes = np.ascontiguousarray(codes + 0.0)  # -0.0 becomes 0.0
-    odd = 2 * np.arange(1, codes.shape[1] + 1, dtype=np.uint64) + 1
-    cells = pd.util.hash_array(codes.reshape(-1), categorize=False).reshape(codes.shape)
-    which, keys = pd.factorize((cells * odd).sum(axis=1, dtype=np.uint64))
+    which, keys = pd.factorize(hash_rows(codes))
     first = np.empty(len(keys), dtype=np.intp)
     first[which[::-1]] = np.arange(len(codes))[::-1]
     again = np.flatnonzero(first[which] != np.arange(len(codes)))

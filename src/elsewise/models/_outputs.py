@@ -213,8 +213,8 @@ def reject_output(output: object, expected: str) -> InvalidInput:
 
 
 def movable_columns(encoder: Encoder) -> np.ndarray:
-    """Return which codes can move continuously: bool (p,), the free numeric columns."""
-    return np.array([f.free and f.numeric for f in encoder.schema.features], dtype=bool)
+    """Return which codes change continuously: bool (p,), numbers that are free or derived."""
+    return np.array([f.numeric and bool(f.free or f.derived) for f in encoder.schema.features])
 
 
 def probe_rows(encoder: Encoder) -> np.ndarray:

@@ -294,7 +294,7 @@ def called(call: Call, encoder: Encoder) -> Callable[[np.ndarray], np.ndarray]:
 
     def transform(codes: np.ndarray) -> np.ndarray:
         if call.as_frame:
-            return _dense(call.transformer.transform(own.decode(codes[:, sources])))
+            return _dense(call.transformer.transform(own.decode_as_given(codes[:, sources])))
         cells = np.empty((len(codes), len(inputs)))
         for k, column in enumerate(inputs):
             cells[:, k] = codes[:, sources[k]]
@@ -309,7 +309,7 @@ def _filled(
     tables: Tables, encoder: Encoder, prepare: Callable[[pd.DataFrame], Any], codes: np.ndarray
 ) -> Tables:
     """Return the tables with their entries, read from the preprocessing value by value."""
-    few = prepare(encoder.decode(codes[:1]))
+    few = prepare(encoder.decode_as_given(codes[:1]))
     if few.shape[1] != tables.width:
         raise Unreadable(f"{few.shape[1]} columns where {tables.width} were read")
     outputs = None if tables.weights is None else len(tables.weights)
@@ -318,7 +318,9 @@ def _filled(
         raise Unreadable(f"its categories need tables of {8 * size / 1e9:.1f} GB")
 
     def ask(turn: list[_Lookup], known: list[np.ndarray]) -> list[_Lookup]:
-        return _entries(tables, turn, known, lambda some: prepare(encoder.decode(some)), codes[0])
+        return _entries(
+            tables, turn, known, lambda some: prepare(encoder.decode_as_given(some)), codes[0]
+        )
 
     filled: dict[int, _Lookup] = {}
     for turn in _turns(tables.lookups):

@@ -40,6 +40,8 @@ def pose(request: Request, bounds: Bounds) -> tuple[Problem, Encoder]:
     _check_request(request)
     target, schema = request.target, request.schema
     schema = Schema.infer(rows, background) if schema is None else _in_order(schema, rows)
+    # What its file could not hold is no part of this question; notices say so.
+    schema = replace(schema, lost=())
     encoder = schema.encoder(rows)
     _check_free(schema)
     encoder.check_savable(rows.index)
@@ -47,7 +49,7 @@ def pose(request: Request, bounds: Bounds) -> tuple[Problem, Encoder]:
     # The model is asked about the donors too: their fixed values must be known.
     encoder = encoder.extend(donors)
     codes = encoder.encode(rows)
-    _check_rules(schema, rows, codes)
+    _check_rules(encoder, codes)
     outputs = bind(request.model, encoder, probe=codes)
     labels = getattr(outputs, "labels", ())
     placed, given = outputs.place(codes), encoder.encode(donors)
@@ -77,7 +79,7 @@ def pose(request: Request, bounds: Bounds) -> tuple[Problem, Encoder]:
         precise=precise,
         target=target,
         background=known,
-        obeys=encoder.obeys if schema.rules else None,
+        obeys=encoder.obeys if encoder.restricted else None,
         bounds=bounds,
         unit=_unit(precise, known),
         seed=seed,
@@ -180,14 +182,16 @@ def _unit(outputs: Outputs, background: Array) -> float:
     return min(1.0, spread / LEAST_SPREAD) if outputs.probability else spread / USUAL_SPREAD
 
 
-def _check_rules(schema: Schema, rows: pd.DataFrame, codes: np.ndarray) -> None:
-    """Refuse a rule that no row keeps: nothing could ever move."""
-    for rule in schema.rules:
-        alone = replace(schema, rules=(rule,)).encoder(rows)
-        if not alone.obeys(codes).any():
+def _check_rules(encoder: Encoder, codes: np.ndarray) -> None:
+    """Refuse a rule that no row keeps, or a formula that none agrees with: nothing could move."""
+    rules = [f"rule {rule.name!r}" for rule in encoder.schema.rules]
+    formulas = [f"formula of {made.feature.name!r}" for made in encoder.made]
+    tests = [*encoder.tests, *(made.legal for made in encoder.made)]
+    for name, test in zip([*rules, *formulas], tests, strict=True):
+        if not test(codes).any():
             raise InvalidInput(
-                f"rule {rule.name!r}",
-                expected="a rule that some of the rows satisfy",
-                received="a rule that no row satisfies",
-                fix="check the rule's direction and units",
+                name,
+                expected="one that some of the rows keep",
+                received="one that no row keeps",
+                fix="check its direction and units",
             )

@@ -1,0 +1,162 @@
+"""What the rules and the derived columns of a schema say of rows in codes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from pandas.api import types
+
+from elsewise._arrays import in_row_order
+from elsewise.errors import InvalidInput
+from elsewise.features._expressions import Expression
+from elsewise.features._feature import Feature, Formula, Kind
+
+Codes = np.ndarray
+# A derived cell that agrees with its formula to so many digits was made by it: files round.
+AGREES = 1e-6
+
+
+class Made(NamedTuple):
+    """A derived column."""
+
+    place: int
+    """Its position among the columns."""
+    feature: Feature
+    values: Callable[[Codes], np.ndarray]
+    """Codes (n, p) to its cells, float64 (n,); NaN where they are unknown."""
+
+    def agree(self, codes: Codes, values: np.ndarray) -> np.ndarray:
+        """Return, bool (n,), the rows whose cell is what the formula gives, or missing with it."""
+        cells = codes[:, self.place]
+        near = np.abs(cells - values) <= AGREES * np.maximum(np.abs(cells), np.abs(values))
+        agrees: np.ndarray = near | (np.isnan(cells) & np.isnan(values))
+        return agrees
+
+    def legal(self, codes: Codes) -> np.ndarray:
+        """Return, bool (n,), the rows whose cell agrees with its formula and is in its range."""
+        low, high = self.feature.declared or (-np.inf, np.inf)
+        cells = codes[:, self.place]
+        inside = ((cells >= low) & (cells <= high)) | np.isnan(cells)
+        legal: np.ndarray = inside & self.agree(codes, self.values(codes))
+        return legal
+
+
+def derive(columns: Sequence[Made], codes: Codes, given: np.ndarray) -> Codes:
+    """Return codes (n, p) whose derived cells are what their formulas give.
+
+    Cells that agree stay as they are, bit for bit, and so do rows that came so (``given``, their
+    hashes): they break a formula themselves. A cell that cannot be computed keeps its value, for
+    `Made.legal` to refuse the row.
+    """
+    codes = codes.copy()
+    moved = ~np.isin(row_hashes(codes), given) if given.size else np.ones(len(codes), dtype=bool)
+    for made in columns:
+        values = made.values(codes)
+        anew = moved & np.isfinite(values) & ~made.agree(codes, values)
+        codes[anew, made.place] = values[anew]
+    return codes
+
+
+def row_hashes(codes: Codes) -> np.ndarray:
+    """Return a 64-bit hash of each row of codes (n, p), the same in either precision.
+
+    Examples
+    --------
+    >>> one, same, other = row_hashes(np.array([[0.1, 2.0], [np.float32(0.1), 2.0], [2.0, 0.1]]))
+    >>> bool(one == same), bool(one == other)
+    (True, False)
+    """
+    single = codes.astype(np.float32).astype(np.float64) + 0.0  # -0.0 becomes 0.0
+    return hash_rows(single)
+
+
+def hash_rows(codes: Codes) -> np.ndarray:
+    """Return the hash uint64 (n,) of the bits of each row (n, p)."""
+    odd = 2 * np.arange(1, codes.shape[1] + 1, dtype=np.uint64) + 1
+    cells = pd.util.hash_array(np.ascontiguousarray(codes).reshape(-1), categorize=False)
+    hashes: np.ndarray = (cells.reshape(codes.shape) * odd).sum(axis=1, dtype=np.uint64)
+    return hashes
+
+
+def derived_columns(
+    features: Sequence[Feature], decode: Callable[[Codes], Any]
+) -> tuple[Made, ...]:
+    """Return the derived columns among the features; ``decode`` makes the frames of functions."""
+    return tuple(
+        Made(place, feature, _rounded(feature, _numbers(feature, features, decode)))
+        for place, feature in enumerate(features)
+        if feature.derived is not None
+    )
+
+
+def _numbers(
+    feature: Feature, features: Sequence[Feature], decode: Callable[[Codes], Any]
+) -> Callable[[Codes], np.ndarray]:
+    """Return what a formula gives, codes (n, p) to float64 (n,)."""
+    argument, formula = f"formula of {feature.name!r}", feature.derived
+    if isinstance(formula, str):
+        expression = Expression.parse(formula, features, argument)
+        return lambda codes: expression.values(codes)
+
+    def values(codes: Codes) -> np.ndarray:
+        found = _answer(argument, "numbers", types.is_numeric_dtype, formula, decode, codes)
+        return found.to_numpy(dtype=np.float64, na_value=np.nan)
+
+    return values
+
+
+def _rounded(feature: Feature, values: Callable[[Codes], np.ndarray]) -> Callable[..., np.ndarray]:
+    return (lambda codes: np.rint(values(codes))) if feature.kind is Kind.INTEGER else values
+
+
+def rule_test(
+    name: str,
+    condition: Formula,
+    features: Sequence[Feature],
+    decode: Callable[[Codes], Any],
+) -> Callable[[Codes], np.ndarray]:
+    """Return what a rule says of rows, codes (n, p) to bool (n,); an unknown answer is a no."""
+    if isinstance(condition, str):
+        expression = Expression.parse(condition, features, f"rule {name!r}")
+        return lambda codes: expression.values(codes) == 1.0
+
+    def verdict(codes: Codes) -> np.ndarray:
+        argument = f"rule {name!r}"
+        answer = _answer(argument, "booleans", types.is_bool_dtype, condition, decode, codes)
+        return answer.to_numpy(dtype=bool, na_value=False)
+
+    return verdict
+
+
+def _answer(
+    argument: str,
+    wanted: str,
+    fits: Callable[[Any], bool],
+    function: Any,
+    decode: Callable[[Codes], Any],
+    codes: Codes,
+) -> pd.Series[Any]:
+    """Return what a function of a frame says of rows, in their order: one answer that fits each."""
+    try:
+        # Each function has a frame of its own: one that writes to it cannot disturb the next.
+        answer, own_index = in_row_order(function, lambda: decode(codes.copy()))
+    except (Exception, SystemExit) as error:
+        expected, received = "a function of the frame", f"{type(error).__name__}: {error}"
+        fix = "call the function on a frame of yours to see where it fails"
+        raise InvalidInput(argument, expected=expected, received=received, fix=fix) from error
+    if own_index:
+        expected, received = "a Series with the frame's index", "one with an index of its own"
+        fix = "return an array, or keep the frame's index, in any order"
+        raise InvalidInput(argument, expected=expected, received=received, fix=fix)
+    found = pd.Series(answer) if np.ndim(answer) == 1 else pd.Series(dtype=object)
+    if len(found) != len(codes) or not fits(found.dtype):
+        raise InvalidInput(
+            argument,
+            expected=f"{len(codes)} {wanted}, one per row",
+            received=f"{np.shape(answer)} of {getattr(answer, 'dtype', type(answer).__name__)}",
+            fix="return arithmetic or a comparison of columns, such as frame['a'] <= frame['b']",
+        )
+    return found
