@@ -21,6 +21,11 @@ def browser() -> str | None:
     return next(filter(None, map(shutil.which, BROWSERS)), None)
 
 
+def driver() -> str | None:
+    """Return the program that drives the browser, if it is installed."""
+    return shutil.which("chromedriver")
+
+
 def data_folder() -> Path:
     """Return the folder with the experiments' data; see `require` for where there is none."""
     require("data")
@@ -42,10 +47,10 @@ def require(thing: str) -> None:
     Parameters
     ----------
     thing : str
-        "chromium", "data", "gpu", or the name of a module to import.
+        "chromium" (with its chromedriver), "data", "gpu", or the name of a module to import.
     """
     if thing == "chromium":
-        here, promised = browser() is not None, os.environ.get("CI") == "true"
+        here, promised = None not in (browser(), driver()), os.environ.get("CI") == "true"
     elif thing == "data":
         folder = os.environ.get("ELSEWISE_DATA", "")
         here = bool(folder) and Path(folder).is_dir()

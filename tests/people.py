@@ -87,3 +87,22 @@ def hostile() -> ew.Explanation:
         bounds=ew.Bounds(outputs=0.05),  # near enough that every hostile name has to move
         settings=ew.Settings(iterations=5, draws=99),
     )
+
+
+def asked() -> ew.Explanation:
+    """Ask for a share of the population, certified on held-out rows."""
+    return ew.explain(
+        ew.models.function(score, smooth=True, probability=True),
+        frame(240),
+        target=ew.targets.share(0.6, above=0.55),
+        schema=ew.Schema.infer(frame(240)).freeze("home"),
+        settings=ew.Settings(draws=99),
+        seed=0,
+    )
+
+
+def differing() -> ew.Difference:
+    """Compare two samples that differ in income."""
+    before, after = frame(80), frame(160).iloc[80:]
+    model = ew.models.function(score, smooth=True, probability=True)
+    return ew.difference(model, before, after.assign(income=after["income"] + 8.0), draws=99)

@@ -243,7 +243,7 @@ def test_the_picture_shows_the_curve_its_limits_the_knee_and_the_bound(
     assert labels == ["distance", "upper limit", "knee", "output bound"]
     line = ax.lines[0]
     assert np.asarray(line.get_xdata()).tolist() == curve.table["inputs"].tolist()
-    marker = ax.lines[2]
+    marker = next(line for line in ax.lines if line.get_label() == "knee")
     assert np.asarray(marker.get_ydata()).tolist() == [curve.table["outputs"].iloc[curve.knee]]
     _, own = plt.subplots()
     assert ew.plots.frontier(curve.table, own) is own

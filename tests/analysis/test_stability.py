@@ -178,7 +178,7 @@ def test_the_report_has_a_section_for_each_record(
         effects=explanation.effects(groups="home", draws=19),
     ).read_text("utf-8")
     assert curve.reason in page
-    assert "Input distance against output distance, and their upper limits." in page
+    assert f"{len(curve.table)} points; both distances are best small." in page
     assert repr(stability) in page
     assert "background, the other half" in page
     assert "demographic parity difference" in page

@@ -270,7 +270,7 @@ def test_demo_prints_the_answer_and_writes_the_report(work: Path) -> None:
     done = elsewise("demo", folder=work)
     assert done.code == 0, done.err
     assert re.search(
-        r"Certified\. Share with a predicted probability of at most 50%: 90% asked "
+        r"Certified\. Share with a risk of a bad credit of at most 50%: 90% asked "
         r"\(aimed at [\d.]+%\), 81\.2% before, 9[\d.]+% reached on 500 unseen rows "
         r"\(at least 9[\d.]+%\)\.",
         done.out,

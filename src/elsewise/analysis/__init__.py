@@ -7,7 +7,14 @@ group as the one category it stands for.
 from __future__ import annotations
 
 from elsewise.analysis._changes import changes, flows, ks, psi
-from elsewise.analysis._columns import Column, column_named, columns_between, columns_of
+from elsewise.analysis._columns import (
+    MISSING,
+    Column,
+    column_named,
+    columns_between,
+    columns_of,
+    embedded,
+)
 from elsewise.analysis._correlations import correlation_pair
 from elsewise.analysis._counterfactuals import (
     BaselineExplanation,
@@ -23,6 +30,7 @@ from elsewise.analysis._tree import sub_populations
 
 __all__ = [
     "MEANING",
+    "MISSING",
     "BaselineExplanation",
     "Column",
     "Effects",
@@ -37,6 +45,7 @@ __all__ = [
     "columns_of",
     "correlation_pair",
     "effects",
+    "embedded",
     "flows",
     "from_counterfactuals",
     "frontier",

@@ -12,6 +12,7 @@ from elsewise.certificate._readouts import Readout, cutoffs
 from elsewise.certificate._record import Certificate, Evidence
 from elsewise.certificate._wording import (
     interval_text,
+    move_sentence,
     probability_text,
     reached_sentence,
     readout_name,
@@ -31,6 +32,7 @@ __all__ = [
     "certify_outputs",
     "cutoffs",
     "interval_text",
+    "move_sentence",
     "probability_text",
     "reached_sentence",
     "readout_name",

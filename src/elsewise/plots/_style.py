@@ -23,6 +23,20 @@ INPUTS, OUTPUTS = "#009e73", "#b5568c"
 INK, GRID = "#1f2933", "#d3d9df"
 CYCLE = (COUNTERFACTUAL, TARGET, INPUTS, OUTPUTS, "#e69f00", FACTUAL)
 MARKERS = "osD^vP"
+# What a mark stands for, and its colour.
+COLOURS = {
+    "factual": FACTUAL,
+    "counterfactual": COUNTERFACTUAL,
+    "target": TARGET,
+    "inputs": INPUTS,
+    "outputs": OUTPUTS,
+    "up": COUNTERFACTUAL,
+    "down": TARGET,
+    "swap": INPUTS,
+    "quiet": FACTUAL,
+}
+# Looks of several runs side by side, in turn.
+CYCLE_LOOKS = ("counterfactual", "target", "inputs", "outputs", "factual")
 
 # Curves are drawn at this many quantile levels at most: small files, no single rows.
 MOST_LEVELS = 200
@@ -84,7 +98,7 @@ def percent_axis(ax: Axes, axis: str = "x") -> None:
     """Show shares as percentages."""
     from matplotlib.ticker import PercentFormatter
 
-    getattr(ax, f"{axis}axis").set_major_formatter(PercentFormatter(1.0, decimals=0, symbol="%"))
+    getattr(ax, f"{axis}axis").set_major_formatter(PercentFormatter(1.0, symbol="%"))
 
 
 def readable(name: Hashable, width: int = 34) -> str:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
-from elsewise import plots
-from elsewise.report._parts import Section, cell_text, figure, frame_table
+from elsewise.plots.charts import waterfall_bars
+from elsewise.report._parts import Section, bar_table, frame_table
 from elsewise.report._templates import fill
+from elsewise.text import amount
 
 if TYPE_CHECKING:
     from elsewise._difference import Difference
+
+# Attributes with a bar of their own.
+MOST_BARS = 12
 
 
 def render_difference(
@@ -25,19 +28,17 @@ def render_difference(
     title
         Title of the page.
     """
-    caption = "From before to after; pale parts are not named with confidence."
-    draw, size = partial(plots.waterfall, difference), (5.4, 1.6 + 0.3 * len(difference.parts[:12]))
     parts = frame_table(difference.table(), "Parts of the change, with simultaneous intervals")
     found = Section(
         anchor="parts",
         title="What it goes through",
-        figures=(figure(draw, "waterfall", caption, "One bar per attribute.", size),),
-        tables=(parts,),
+        text=("Pale parts are not named with confidence.",),
+        tables=(bar_table(waterfall_bars(difference, MOST_BARS), "attribute"), parts),
     )
     groups = frame_table(difference.groups, "Found on these rows, without an interval")
     whom = Section(anchor="groups", title="Whose scores moved most", tables=(groups,))
     names = ("before", "after", "change")
-    facts = [(name, cell_text(float(getattr(difference, name)))) for name in names]
+    facts = [(name, amount(float(getattr(difference, name)))) for name in names]
     return fill(
         "difference.html",
         title=title,

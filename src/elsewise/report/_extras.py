@@ -1,20 +1,18 @@
-"""Sections that are made from records the caller brings along: frontier, stability, effects."""
+"""Sections made from records the caller brings along: policy, frontier, stability, effects."""
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
-from elsewise import plots
 from elsewise.analysis import MEANING
-from elsewise.report._parts import Section, cell_text, figure, frame_table, table_section
-from elsewise.report._words import level
+from elsewise.plots import charts
+from elsewise.report._parts import Section, card, cell_text, frame_table, table
 from elsewise.text import percent
 
 if TYPE_CHECKING:
     from elsewise.analysis import Effects, Frontier, Stability
-    from elsewise.explanation import Explanation
     from elsewise.policy import Policy
+    from elsewise.report._view import View
 
 
 def extra_sections(
@@ -28,28 +26,28 @@ def extra_sections(
     ]
 
 
-def policy_sections(explanation: Explanation, policy: Policy | None, output: str) -> list[Section]:
-    """Return the section of a policy, which comes first; none without actions."""
+def policy_section(view: View, policy: Policy | None) -> list[Section]:
+    """Return the section of a policy; none without actions."""
     if policy is None or not policy.lines:
         return []
-    before, after = (level(explanation, value) for value in policy.means)
-    full = level(explanation, float(explanation.outputs[:, 0].mean()))
+    before, after = map(view.level, policy.means)
     size = len(policy.lines)
+    means = (
+        f"{size} action{'' if size == 1 else 's'}, if applied literally: the mean {view.output} goes "
+        f"from {before} to {after}; by the full map to {view.level(view.means[1])}."
+    )
     rows = [
         (line.what, line.who, f"{line.rows:,}", cell_text(float(line.cost)))
         for line in policy.lines
     ]
-    columns = ("action", "for", "rows", "cost of each")
-    means = (
-        f"{size} sentence{'' if size == 1 else 's'}: if applied literally, the mean "
-        f"{output} goes from {before} to {after}; by the full map to {full}."
-    )
+    columns = ("action", "for", "rows", "cost of a row")
+    tables = (table("Who does what", columns, rows),)
     text = (means, *policy.summary)
-    return [table_section("policy", "In a few actions", "Who does what", columns, rows, text)]
+    return [Section(anchor="policy", title="In a few actions", text=text, tables=tables)]
 
 
 def _frontier(frontier: Frontier) -> Section:
-    count = f"{len(frontier.table)} points"
+    found = frontier.table
     return Section(
         anchor="frontier",
         title="How far for how close",
@@ -59,15 +57,8 @@ def _frontier(frontier: Frontier) -> Section:
             f"Distances of {frontier.rows:,} rows ({frontier.kind}); each limit has its own level. "
             f"Share: of rows with an output of at least {cell_text(frontier.cutoff)}.",
         ),
-        figures=(
-            figure(
-                partial(plots.frontier, frontier),
-                "frontier",
-                "Input distance against output distance, and their upper limits.",
-                f"{count}; both distances are best small.",
-            ),
-        ),
-        tables=(frame_table(frontier.table, f"The frontier, {count}"),),
+        cards=(card(charts.frontier(frontier)),),
+        tables=(frame_table(found, f"The frontier, {len(found)} points"),),
     )
 
 
@@ -100,5 +91,9 @@ def _effects(effects: Effects) -> Section:
     ]
     interval = f"{percent(effects.level, exact=True)} interval"
     columns = ("measure", "group", "before", "after", "difference", interval, "rows")
-    title = "What the move does to accuracy and fairness"
-    return table_section("effects", title, "Before and after", columns, rows, (MEANING,))
+    return Section(
+        anchor="effects",
+        title="What the move does to accuracy and fairness",
+        text=(MEANING,),
+        tables=(table("Before and after", columns, rows),),
+    )

@@ -15,7 +15,8 @@ import pandas as pd
 from elsewise._arrays import to_numpy
 from elsewise.analysis import changes as changes_of
 from elsewise.analysis import ks, psi
-from elsewise.report._words import headline, moved_rows
+from elsewise.report._view import View
+from elsewise.report._words import headline
 from elsewise.text import percent
 
 if TYPE_CHECKING:
@@ -28,11 +29,14 @@ STATUS = ["sentence", "asked", "aimed", "before", "reached", "limit", "ok", "bin
 STATUS += ["reachable", "rows_needed"]
 
 
-def drift(explanation: Explanation) -> pd.DataFrame:
-    """PSI and KS of the model's first output and of every feature that may move."""
+def drift(explanation: Explanation, changes: pd.DataFrame | None = None) -> pd.DataFrame:
+    """PSI and KS of the model's first output and of every feature that may move.
+
+    ``changes`` is what `elsewise.analysis.changes` returned, where the caller has it.
+    """
     before, after = explanation.factual_outputs[:, 0], explanation.outputs[:, 0]
     first = pd.DataFrame({"psi": psi(before, after), "ks": ks(before, after)}, ["model output"])
-    features = changes_of(explanation)[["psi", "ks"]]
+    features = (changes_of(explanation) if changes is None else changes)[["psi", "ks"]]
     return pd.concat([first, features]).rename_axis("feature")
 
 
@@ -69,7 +73,7 @@ def fingerprints(explanation: Explanation) -> dict[str, str]:
     return {"data": data.hexdigest(), "model": hashlib.sha256(outputs.tobytes()).hexdigest()}
 
 
-def summary(explanation: Explanation, output: str = "model output") -> dict[str, Any]:
+def summary(explanation: Explanation, output: str = "") -> dict[str, Any]:
     """Return what a program wants to know, as JSON values; infinite and unknown numbers are None.
 
     Keys: format, elsewise, headline, status (verdict, sentence, asked, aimed,
@@ -79,7 +83,8 @@ def summary(explanation: Explanation, output: str = "model output") -> dict[str,
     notices.
     """
     status, certificate = explanation.status, explanation.certificate
-    changes = changes_of(explanation).reset_index().to_dict(orient="records")
+    view = View(explanation, output)
+    changes = view.changes.reset_index().to_dict(orient="records")
     content: dict[str, Any] = {
         "format": FORMAT,
         "elsewise": version("elsewise"),
@@ -91,7 +96,7 @@ def summary(explanation: Explanation, output: str = "model output") -> dict[str,
         },
         "certificate": certificate.to_dict(),
         "rows": len(explanation.outputs),
-        "rows_moved": moved_rows(explanation),
+        "rows_moved": int(view.moved.sum()),
         "output": {
             "description": explanation.problem.outputs.description,
             "target": explanation.problem.target.name,
@@ -101,7 +106,7 @@ def summary(explanation: Explanation, output: str = "model output") -> dict[str,
         "changes": [record | {"feature": str(record["feature"])} for record in changes],
         "drift": [
             {"feature": str(name), **row}
-            for name, row in drift(explanation).to_dict(orient="index").items()
+            for name, row in drift(explanation, view.changes).to_dict(orient="index").items()
         ],
         "bounds": dataclasses.asdict(explanation.problem.bounds),
         "seed": explanation.problem.seed,

@@ -7,11 +7,24 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
+from elsewise.report._pictures import drawing, flow_bands
+
 if TYPE_CHECKING:
     from jinja2 import Environment
 
 
-NAMES = ("page.html", "comparison.html", "difference.html", "parts.html", "notebook.html")
+NAMES = (
+    "page.html",
+    "comparison.html",
+    "difference.html",
+    "parts.html",
+    "pictures.html",
+    "notebook.html",
+)
+CITATION = (
+    "L. You, L. Cao, M. Nilsson, B. Zhao, L. Lei. Distributional Counterfactual Explanations With "
+    "Optimal Transport. AISTATS 2025."
+)
 CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
@@ -20,7 +33,7 @@ def environment() -> Environment:
     """Return the templates, ready to be rendered."""
     from jinja2 import DictLoader, Environment, StrictUndefined
 
-    return Environment(
+    made = Environment(
         loader=DictLoader({name: read(name) for name in NAMES}),
         autoescape=True,
         finalize=_printable,
@@ -28,6 +41,8 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    made.filters |= {"drawing": drawing, "flow_bands": flow_bands}
+    return made
 
 
 def _printable(value: Any) -> Any:

@@ -4,45 +4,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from elsewise._arrays import changed_cells, to_numpy
-from elsewise.analysis import changes as changes_of
-from elsewise.analysis import column_named
-from elsewise.analysis._columns import embedded
-
-# The page's template calls these by name.
-from elsewise.certificate import interval_text as interval_text
-from elsewise.certificate import probability_text as probability_text
-from elsewise.certificate import reached_sentence, stayed_lines
-from elsewise.certificate import readout_name as readout_name
+from elsewise.certificate import move_sentence, reached_sentence, stayed_lines
+from elsewise.report._view import View
 from elsewise.request import Kind
-from elsewise.text import amount, format_distinct, one_line, percent, signed
+from elsewise.text import amount, format_distinct, one_line, percent
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from elsewise.certificate import Certificate, Evidence
     from elsewise.explanation import Explanation
 
 
 # Changes of level named for a category.
 NAMED_LEVELS = 2
-# Features named in the headline.
-NAMED = 3
-
-
-def level(explanation: Explanation, value: float) -> str:
-    """Return a model output: a percentage if outputs are probabilities."""
-    return percent(value) if explanation.problem.outputs.probability else amount(value)
-
-
-def moved_rows(explanation: Explanation) -> int:
-    """Return the number of rows of which some cell changed."""
-    before, after = to_numpy(explanation.problem.factual), to_numpy(explanation.rows.codes)
-    return int(changed_cells(before, after).any(axis=1).sum())
+# Features named in the headline, and the least effect of one that is, as a share of the largest.
+NAMED, LEAST_NAMED = 3, 0.02
+# Letters of a name in a sentence, and of a level.
+NAME_WIDTH, LEVEL_WIDTH = 60, 30
 
 
 class Answer(NamedTuple):
@@ -54,7 +35,7 @@ class Answer(NamedTuple):
     """The features that change most, and how; none where nothing changes."""
 
 
-def answer(explanation: Explanation, output: str = "model output") -> Answer:
+def answer(explanation: Explanation, output: str = "") -> Answer:
     """Return the answer: one sentence, and the changes that matter most.
 
     Parameters
@@ -64,47 +45,42 @@ def answer(explanation: Explanation, output: str = "model output") -> Answer:
     output
         What the model's output is called.
     """
-    before = float(explanation.factual_outputs[:, 0].mean())
-    after = float(explanation.outputs[:, 0].mean())
-    now, then = (level(explanation, value) for value in (before, after))
-    count, moved = len(explanation.outputs), moved_rows(explanation)
-    status = explanation.status
-    if moved == 0 and status.sentence:
-        return Answer(f"{_capital(str(status.verdict))}: {status.sentence}.", ())
-    if moved == 0:
-        stays = f"Nothing changes: the mean {output} stays at {now} ({explanation.status})."
-        return Answer(stays, ())
-    first = _first(changes_of(explanation))
-    reached = explanation.certificate.reached
-    how = [change_words(explanation, name, row) for name, row in first.iterrows()]
-    changes = tuple(
-        f"{one_line(n, 60)}: {words}" for n, words in zip(first.index, how, strict=True)
-    )
-    rows = f"{moved:,} of {count:,} rows are changed"
+    view = View(explanation, output)
+    return Answer(answer_sentence(view), first_changes(view))
+
+
+def answer_sentence(view: View) -> str:
+    """Return what it takes to get where, and the verdict."""
+    explanation = view.explanation
+    now, then = map(view.level, view.means)
+    status, reached = explanation.status, explanation.certificate.reached
+    if not view.moved.any():
+        if reached is not None:
+            return f"{capital(str(status.verdict))}: {reached_sentence(reached, view.name)}."
+        return f"Nothing changes: the mean {view.output} stays at {now} ({status})."
+    rows = f"{int(view.moved.sum()):,} of {view.rows:,} rows are changed"
     if reached is not None:
-        sentence = reached_sentence(reached)
         verdict = str(explanation.certificate.verdict).capitalize()
-        return Answer(f"{verdict}. {sentence[:1].upper()}{sentence[1:]}. {rows}.", changes)
+        return f"{verdict}. {capital(reached_sentence(reached, view.name))}. {rows}."
     if explanation.ok:
-        return Answer(f"{rows}: the mean {output} goes from {now} to {then}.", changes)
-    return Answer(
-        f"Not reached within the bounds: {rows}, and the mean {output} goes from {now} to {then}.",
-        changes,
+        return f"{rows}: the mean {view.output} goes from {now} to {then}."
+    return (
+        f"Not reached within the bounds: {rows}, and the mean {view.output} goes from {now} to "
+        f"{then}."
     )
 
 
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
+def first_changes(view: View) -> tuple[str, ...]:
+    """Return the features with the largest effect on the output, and how they change."""
+    changes = view.changes
+    effect = changes["effect"].abs().fillna(changes["share"])
+    named = changes.index[(changes["rows_moved"] > 0) & (effect >= LEAST_NAMED * effect.max())]
+    return tuple(
+        f"{one_line(name, NAME_WIDTH)}: {change_words(view, name)}" for name in named[:NAMED]
+    )
 
 
-def reached_words(certificate: Certificate) -> str:
-    """Return what was asked and reached as a sentence; the other lines are about distances."""
-    assert certificate.reached is not None  # or the template does not ask
-    stayed = "".join(f" {line}." for line in stayed_lines(certificate.reached))
-    return f"{_capital(reached_sentence(certificate.reached))}.{stayed}"
-
-
-def headline(explanation: Explanation, output: str = "model output") -> str:
+def headline(explanation: Explanation, output: str = "") -> str:
     """Return the answer as one line of text.
 
     Parameters
@@ -118,65 +94,83 @@ def headline(explanation: Explanation, output: str = "model output") -> str:
     return f"{sentence} Most of all: {'; '.join(changes)}." if changes else sentence
 
 
-def mean_move(explanation: Explanation) -> float:
-    """Return the root mean square move of the rows that change, in standard deviations of a row.
+def question_sentence(view: View) -> str:
+    """Return what was asked, as the question that the page answers."""
+    certificate, rows = view.explanation.certificate, f"{view.rows:,} rows"
+    start = "What would have to be different about"
+    if certificate.reached is None:
+        target = view.explanation.problem.target
+        wanted = target.describe() if hasattr(target, "describe") else target.name
+        return f"{start} {rows} for the model to give {wanted}?"
+    question, asked = certificate.reached.question, certificate.reached.asked
+    if question.kind == "mean":
+        verb = "move by" if question.relative else "be"
+        number = question.number(question.mean)
+        return f"{start} {rows} for their mean {question.output(view.name)} to {verb} {number}?"
+    most = "at most " if question.falling else ""
+    share = "all of them" if asked is None else f"{most}{percent(asked, exact=True)} of them"
+    return f"{start} {rows} for {share} to end up {question.condition(view.name)}?"
 
-    sqrt(mean |phi(x) - phi(x')|^2), undivided by the dimension; 0 where no row changes.
-    """
-    before, after = embedded(explanation)
-    squares = np.sum((after - before) ** 2, axis=1)
-    return float(np.sqrt(np.mean(squares[squares > 0]))) if (squares > 0).any() else 0.0
 
-
-def _first(changes: pd.DataFrame) -> pd.DataFrame:
-    """The features worth naming: those with the largest effect on the output."""
-    effect = changes["effect"].abs().fillna(changes["share"])
-    named: pd.DataFrame = changes[(changes["rows_moved"] > 0) & (effect >= 0.02 * effect.max())]
-    return named.iloc[:NAMED]
-
-
-def change_words(explanation: Explanation, name: Hashable, row: pd.Series[Any]) -> str:
-    """Return how a feature changes in the rows in which it does, from its row of `changes`."""
-    rows = len(explanation.outputs)
-    if row["rows_moved"] == 0:
+def change_words(view: View, name: Hashable) -> str:
+    """Return how a feature changes in the rows in which it does."""
+    column = view.columns[name]
+    if not column.moved.any():
         return "stays as it is"
-    if math.isnan(row.get("mean_before", math.nan)):
-        return _category_words(explanation, name)
-    column = column_named(explanation, name)
+    if not column.numeric:
+        return _category_words(view, name)
     moves = (column.after - column.before)[column.moved]
     parts = []
     for word, some in (("lower", moves[moves < 0]), ("higher", moves[moves > 0])):
         if some.size:
             by = amount(abs(float(np.median(some))))
-            parts.append((some.size, f"{word} by {by} in the median, in {some.size:,}"))
+            median = " in the median" if some.size > 1 else ""
+            parts.append((some.size, f"{word} in {_rows(some.size)}, by {by}{median}"))
     parts.sort(key=lambda part: -part[0])
-    return "; ".join(text for _, text in parts) + f" of {rows:,} rows"
+    return "; ".join(text for _, text in parts)
 
 
-def change_table(explanation: Explanation) -> str:
-    """Return the changes as a table of text, largest effect on the output first."""
-    table = [("feature", "effect on the mean output", "change in the rows that change")]
-    for name, row in changes_of(explanation).iterrows():
-        effect = "unknown" if math.isnan(row["effect"]) else signed(float(row["effect"]))
-        table.append((one_line(name, 60), effect, change_words(explanation, name, row)))
-    widths = [max(len(row[k]) for row in table) for k in range(2)]
-    return "\n".join(f"{a:<{widths[0]}}  {b:>{widths[1]}}  {c}" for a, b, c in table)
+def _rows(count: int) -> str:
+    return f"{count:,} row{'' if count == 1 else 's'}"
 
 
-def _category_words(explanation: Explanation, name: Hashable) -> str:
+def _category_words(view: View, name: Hashable) -> str:
     """The most frequent changes of level, with the number of rows that make each."""
-    column = column_named(explanation, name)
+    column = view.columns[name]
     pairs = np.stack([column.before, column.after], axis=1)[column.moved]
     found, counts = np.unique(pairs, axis=0, return_counts=True)
     order = np.argsort(-counts, kind="stable")[:NAMED_LEVELS]
     words = [
-        f"{one_line(column.level(found[k][0]), 30)} to {one_line(column.level(found[k][1]), 30)} "
-        f"in {counts[k]:,}"
+        " to ".join(one_line(column.level(code), LEVEL_WIDTH) for code in found[k])
+        + f" in {_rows(int(counts[k]))}"
         for k in order
     ]
     others = int(counts.sum() - counts[order].sum())
-    more = f", other changes in {others:,}" if others else ""
-    return f"{', '.join(words)}{more} of {len(column.before):,} rows"
+    return ", ".join([*words, *([f"other changes in {_rows(others)}"] if others else [])])
+
+
+def change_table(explanation: Explanation) -> str:
+    """Return the changes as a table of text, largest effect on the output first."""
+    view = View(explanation)
+    unit = " (points)" if view.probability else ""
+    table = [("feature", f"effect on the mean output{unit}", "change in the rows that change")]
+    for name, effect in zip(view.changes.index, view.effects(), strict=True):
+        table.append((one_line(name, NAME_WIDTH), effect, change_words(view, name)))
+    widths = [max(len(row[k]) for row in table) for k in range(2)]
+    return "\n".join(f"{a:<{widths[0]}}  {b:>{widths[1]}}  {c}" for a, b, c in table)
+
+
+def capital(text: str) -> str:
+    """Return a sentence with its first letter as a capital."""
+    return text[:1].upper() + text[1:]
+
+
+def reached_words(certificate: Certificate, output: str = "") -> str:
+    """Return what was asked and reached as sentences; nothing where a distance was made small."""
+    if certificate.reached is None:
+        return ""
+    stayed = "".join(f" {line}." for line in stayed_lines(certificate.reached))
+    return f"{capital(reached_sentence(certificate.reached, output))}.{stayed}"
 
 
 def side_words(name: str, side: Evidence) -> str:
@@ -196,8 +190,19 @@ def side_words(name: str, side: Evidence) -> str:
         far = limit if exact else f"at most {limit}"
         return f"{what} {far} away from {place}, within the bound of {bound}."
     far = limit if exact else f"up to {limit}"
-    why = f"{side.advice[0].upper()}{side.advice[1:]}"
-    return f"{what} {far} away from {place}, more than the bound of {bound}. {why}."
+    return (
+        f"{what} {far} away from {place}, more than the bound of {bound}. {capital(side.advice)}."
+    )
+
+
+def certificate_words(certificate: Certificate) -> list[str]:
+    """Return both distances of a certificate, and how far a row moves, as sentences."""
+    move = certificate.row_move
+    return [
+        *([] if move is None else [f"{capital(move_sentence(move))}."]),
+        side_words("inputs", certificate.inputs),
+        side_words("outputs", certificate.outputs),
+    ]
 
 
 def meaning(certificate: Certificate) -> str:
@@ -205,7 +210,7 @@ def meaning(certificate: Certificate) -> str:
     rows = f"{certificate.rows:,} rows"
     if certificate.confidence is None:
         return (
-            f"The {rows} are taken for the whole population: both distances are exact, and no "
+            f"The {rows} are taken for the whole population: the numbers are exact, and no "
             "confidence is claimed or needed."
         )
     level_ = percent(certificate.confidence, exact=True)
@@ -215,8 +220,8 @@ def meaning(certificate: Certificate) -> str:
             "the change was fitted to, not rows it never saw."
         )
     return (
-        f"Each limit holds with {level_} confidence by itself, for the population that the "
-        f"{rows} were drawn from: the fit never saw the rows they were computed on."
+        f"Counted on {rows} that the search never saw. Each limit holds with {level_} confidence "
+        "by itself, for the population they were drawn from."
     )
 
 
@@ -231,10 +236,10 @@ def number(value: float | None) -> str:
 
     Examples
     --------
-    >>> number(0.123456), number(None)
-    ('0.1235', '\u2013')
+    >>> number(0.123456), number(None), number(math.nan)
+    ('0.1235', '\u2013', '\u2013')
     """
-    return "\u2013" if value is None else f"{value:.4g}"
+    return "\u2013" if value is None or math.isnan(value) else f"{value:.4g}"
 
 
 def interval_words(certificate: Certificate) -> str:

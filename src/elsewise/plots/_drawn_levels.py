@@ -1,30 +1,19 @@
-"""Features by name, and the levels of categories that are drawn."""
+"""The levels of a category that are drawn."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from elsewise.analysis import Column
+from elsewise.analysis import MISSING, Column
 
-# Levels of a category drawn by name; the others are drawn together.
-MOST_LEVELS = 10
-MISSING, OTHERS = "(missing)", "(others)"
+OTHERS = "(others)"
 
 
-def category_shares(column: Column, most: int = MOST_LEVELS) -> tuple[list[str], np.ndarray]:
-    """Return names of levels and their shares (2, L) of rows, before and after.
+def grouped_levels(column: Column, most: int) -> tuple[list[str], tuple[np.ndarray, np.ndarray]]:
+    """Return names of the drawn levels and, before and after, the place of each row among them.
 
     The largest levels come first (ordered ones in their order), the rest together, missing last.
     """
-    names, places = grouped_levels(column, most)
-    shares = np.stack([np.bincount(p, minlength=len(names)) / p.size for p in places])
-    return names, shares
-
-
-def grouped_levels(
-    column: Column, most: int = MOST_LEVELS
-) -> tuple[list[str], tuple[np.ndarray, np.ndarray]]:
-    """Return names of the drawn levels and, before and after, the place of each row among them."""
     count = len(column.levels)
     codes = [
         np.where(np.isnan(values), count, values).astype(np.int64)

@@ -1,0 +1,422 @@
+"""The pictures of an explanation as records: what is drawn, worked out once for every renderer."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import pandas as pd
+
+from elsewise._arrays import to_numpy
+from elsewise.plots._bars import waterfall_bars
+from elsewise.plots._drawn_levels import grouped_levels
+from elsewise.plots._records import (
+    Axis,
+    Band,
+    Bars,
+    Chart,
+    Flow,
+    Level,
+    Mark,
+    across,
+    area,
+    bars,
+    dots,
+    line,
+    upright,
+)
+from elsewise.plots._style import CYCLE_LOOKS, columns_of, levels_of, quantiles
+from elsewise.request import Bounds
+from elsewise.targets import Constant, Derived, Sample
+from elsewise.text import one_line, percent
+
+if TYPE_CHECKING:
+    from elsewise.analysis import Column
+    from elsewise.explanation import Explanation
+
+
+__all__ = [
+    "Axis",
+    "Bars",
+    "Chart",
+    "Curve",
+    "Flow",
+    "Mark",
+    "asked_ends",
+    "comparison",
+    "convergence",
+    "dumbbells",
+    "feature",
+    "flow",
+    "frontier",
+    "moves",
+    "output_histogram",
+    "outputs",
+    "policy",
+    "projected",
+    "waterfall_bars",
+    "weight",
+]
+
+# Bars of a histogram of outputs, and of moves that are not few whole numbers.
+OUTPUT_BARS, MOVE_BARS, MOST_WHOLE = 24, 20, 40
+# Lines of a dumbbell picture, and the fewest rows that one of them stands for.
+MOST_LINES, LEAST_ROWS = 10, 3
+# Share of the height of a picture below which a band can hardly be seen beside its line.
+THIN = 0.025
+# Levels of a category on either side of a flow; the others are drawn together.
+MOST_LEVELS = 7
+# Heights in pixels of a flow: of all its rows, and of two lines of text.
+FLOW_HEIGHT, LABEL_HEIGHT = 190.0, 38.0
+
+
+class Curve(Protocol):
+    """A frontier: its points, and the bounds to compare them with."""
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """One row per point."""
+
+    @property
+    def bounds(self) -> Bounds:
+        """Bounds, if any."""
+
+
+def outputs(explanation: Explanation, column: int = 0, label: str | None = None) -> Chart:
+    """Quantiles of one output before and after, with a band, and what is wanted.
+
+    The band is Dvoretzky, Kiefer and Wolfowitz's at the level of the limits: where the quantiles of
+    the population would lie, all at once, if the rows were drawn from it independently. It is left
+    out where it leaves the sample, and where the rows are the population.
+    """
+    old, new = explanation.factual_outputs[:, column], explanation.outputs[:, column]
+    levels, confidence = levels_of(new.size), explanation.certificate.confidence
+    marks = two_curves(levels, old, new)
+    probability = explanation.problem.outputs.probability
+    holds = (0.0, 1.0) if probability else ()
+    if confidence is not None:
+        low, high = _band(new, levels, confidence)
+        name = f"{percent(confidence, exact=True)} band of the population"
+        known = [*quantiles(old, levels), *quantiles(new, levels), *holds]
+        if np.nanmax(high - low) < THIN * np.ptp(known):
+            name = f"{name}, hardly wider than the line"
+        marks = (area("counterfactual", levels, low, high, name), *marks)
+    # Of a pipeline, its last step says what the output is.
+    called = explanation.problem.outputs.description.rsplit(").", 1)[-1] if label is None else label
+    return Chart(
+        title="Model output",
+        description=f"Quantiles of the {one_line(called, 60)}, before and after.",
+        marks=(*marks, *_wanted_marks(explanation, levels, column)),
+        x=Axis("share of rows that stay below", percent=True, holds=(0.0, 1.0)),
+        y=Axis(one_line(called, 60), percent=probability, holds=holds),
+    )
+
+
+def two_curves(levels: np.ndarray, old: np.ndarray, new: np.ndarray) -> tuple[Mark, ...]:
+    """Quantiles of two samples at the same levels."""
+    return (
+        line("factual", levels, quantiles(old, levels), "before"),
+        line("counterfactual", levels, quantiles(new, levels), "after"),
+    )
+
+
+def _wanted_marks(explanation: Explanation, levels: np.ndarray, column: int) -> list[Mark]:
+    """The target's quantiles, or the ends that rows are asked to be within."""
+    if explanation.certificate.reached is None:
+        wanted = _target_quantiles(explanation, levels, column)
+        return [line("target", levels, wanted, "target", dashed=True)]
+    return [across("target", end, name) for end, name in asked_ends(explanation, column)]
+
+
+def asked_ends(explanation: Explanation, column: int) -> list[tuple[float, str]]:
+    """Outputs between which a question wants rows to be, or the mean it asks for."""
+    reached = explanation.certificate.reached
+    if reached is None:
+        return []
+    if reached.question.wanted is None:
+        return [] if reached.question.relative else [(reached.question.mean, "mean asked for")]
+    sides = reached.question.wanted.lower, reached.question.wanted.upper
+    ends = sorted({values[column] for values in sides if column < len(values)})
+    return [(end, "cut-off") for end in ends if math.isfinite(end)]
+
+
+def _band(
+    values: np.ndarray, levels: np.ndarray, confidence: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Band of the quantiles at these levels; NaN where it leaves the sample."""
+    radius = math.sqrt(math.log(2.0 / (1.0 - confidence)) / (2.0 * values.size))
+    ends = []
+    for shifted in (levels - radius, levels + radius):
+        inside = (shifted > 0.0) & (shifted < 1.0)
+        ends.append(np.where(inside, quantiles(values, np.clip(shifted, 0.0, 1.0)), np.nan))
+    return ends[0], ends[1]
+
+
+def _target_quantiles(explanation: Explanation, levels: np.ndarray, column: int) -> np.ndarray:
+    """Quantiles of one column of the target at these levels."""
+    target = explanation.problem.target
+    if isinstance(target, Sample):
+        return quantiles(np.asarray(target.values)[:, column], levels)
+    if isinstance(target, Derived | Constant):
+        return quantiles(to_numpy(target.of(explanation.factual_outputs))[:, column], levels)
+    return np.asarray(target.quantile(levels))
+
+
+def output_histogram(explanation: Explanation, column: int, label: str) -> Chart:
+    """Rows by their output: before as an outline, after as bars."""
+    both = [v[:, column] for v in (explanation.factual_outputs, explanation.outputs)]
+    probability = explanation.problem.outputs.probability
+    asked = asked_ends(explanation, column)
+    known = [*map(np.min, both), *map(np.max, both), *(end for end, _ in asked)]
+    low, high = (0.0, 1.0) if probability else (float(min(known)), float(max(known)))
+    edges = _spread_edges(low, high, OUTPUT_BARS)
+    old, new = (np.histogram(values, edges)[0] for values in both)
+    ends = [upright("target", end, name) for end, name in asked]
+    return Chart(
+        title="Rows by what the model answers",
+        description=f"Histogram of the {one_line(label, 60)}, before and after.",
+        marks=(
+            bars("counterfactual", edges, new, "after"),
+            line("factual", np.repeat(edges, 2)[1:-1], np.repeat(old, 2), "before"),
+            *ends,
+        ),
+        x=Axis(one_line(label, 60), percent=probability),
+        y=Axis("rows", holds=(0.0,)),
+    )
+
+
+def _spread_edges(low: float, high: float, count: int) -> np.ndarray:
+    """Equal bars between two values, one bar of some width where they are equal."""
+    if low == high:
+        room = 0.5 * (abs(low) or 1.0)
+        return np.array([low - room, high + room])
+    return np.linspace(low, high, count + 1)
+
+
+def moves(column: Column) -> Chart:
+    """How far the changed rows of a number move; a bar for each whole number where few."""
+    change = column.after - column.before
+    change = change[column.moved & ~np.isnan(change)]
+    low, high = float(change.min(initial=0.0)), float(change.max(initial=0.0))
+    whole = column.kind == "integer" and 0 < high - low <= MOST_WHOLE
+    edges = np.arange(low - 0.5, high + 1.0) if whole else _spread_edges(low, high, MOVE_BARS)
+    counts = np.histogram(change, edges)[0]
+    down = edges[1:] + edges[:-1] < 0
+    sides = (("down", np.where(down, counts, 0)), ("up", np.where(down, 0, counts)))
+    return Chart(
+        title=one_line(column.name, 60),
+        description=f"Histogram of the changes of {one_line(column.name, 60)}.",
+        marks=(
+            *(bars(look, edges, heights) for look, heights in sides if heights.any()),
+            upright("quiet", 0.0, dashed=False),
+        ),
+        x=Axis(f"change of {one_line(column.name, 40)}"),
+        y=Axis("rows", holds=(0.0,)),
+        lines=9,
+    )
+
+
+def dumbbells(column: Column, *, single: bool = False) -> Chart | None:
+    """Lines from before to after for the changed rows of a number, sorted by their start.
+
+    Each line is the median of at least three rows, unless ``single`` rows may be shown; None where
+    rows are too few.
+    """
+    known = column.moved & ~np.isnan(column.before) & ~np.isnan(column.after)
+    before, after = column.before[known], column.after[known]
+    order = np.argsort(before, kind="stable")
+    count = min(MOST_LINES, order.size // (1 if single else LEAST_ROWS))
+    if count < 1:
+        return None
+    parts = np.array_split(order, count)
+    start, end = (np.array([np.median(v[part]) for part in parts]) for v in (before, after))
+    heights = -np.arange(count, dtype=np.float64)
+    links = np.stack([start, end, np.full(count, np.nan)], axis=1).ravel()
+    size, name = round(order.size / count), one_line(column.name, 40)
+    each = "a changed row" if size == 1 else f"the median of about {size} changed rows"
+    return Chart(
+        title=name,
+        description=f"{name} before and after, for the rows that change.",
+        marks=(
+            line("quiet", links, np.repeat(heights, 3)),
+            dots("factual", start, heights, "before"),
+            dots("counterfactual", end, heights, "after"),
+        ),
+        x=Axis(f"{name}; each line is {each}"),
+        y=Axis(holds=(0.5, 0.5 - count)),
+        lines=2 + count,
+    )
+
+
+def flow(column: Column) -> Flow | None:
+    """The flows of the rows that change a category; None where no row does."""
+    names, places = grouped_levels(column, MOST_LEVELS)
+    mass = np.zeros((len(names), len(names)))
+    np.add.at(mass, tuple(part[column.moved] for part in places), 1.0)
+    np.fill_diagonal(mass, 0.0)  # a change between two levels that are drawn together
+    if not mass.any():
+        return None
+    unit = FLOW_HEIGHT / mass.sum()
+    sides, tops, heights = [], [], []
+    for rows in (mass.sum(axis=1), mass.sum(axis=0)):
+        # A level is as high as its rows, or as its label where that is higher.
+        slots = np.where(rows > 0, np.maximum(unit * rows, LABEL_HEIGHT), 0.0)
+        middles = np.cumsum(slots) - slots / 2
+        tops.append(middles - unit * rows / 2)
+        heights.append(float(slots.sum()))
+        shown = np.flatnonzero(rows).tolist()
+        levels = (Level(one_line(names[k], 24), int(rows[k]), float(middles[k])) for k in shown)
+        sides.append(tuple(levels))
+    bands = []
+    for i, k in np.argwhere(mass):
+        thickness = float(unit * mass[i, k])
+        bands.append(Band(float(tops[0][i]), float(tops[1][k]), thickness))
+        tops[0][i] += thickness
+        tops[1][k] += thickness
+    return Flow(
+        title=one_line(column.name, 60),
+        description=f"Rows that change {one_line(column.name, 60)}: from the left to the right.",
+        height=max(heights),
+        sides=(sides[0], sides[1]),
+        bands=tuple(bands),
+    )
+
+
+def projected(explanation: Explanation) -> Chart:
+    """Quantiles of all free features at once, projected on their mean change."""
+    embedding = explanation.problem.embedding
+    before = to_numpy(embedding.embed(explanation.problem.factual))
+    after = to_numpy(embedding.embed(explanation.rows.codes))
+    change = (after - before).mean(axis=0)
+    size = float(np.linalg.norm(change))
+    # Where the mean stays, every direction says the same about it: take the diagonal.
+    direction = change / size if size > 0 else np.full(change.size, change.size**-0.5)
+    return Chart(
+        title="All features, along their mean change",
+        description="Quantiles of the rows projected on their mean change, before and after.",
+        marks=two_curves(levels_of(len(before)), before @ direction, after @ direction),
+        x=Axis("share of rows that stay below", percent=True, holds=(0.0, 1.0)),
+        y=Axis("standard deviations"),
+    )
+
+
+def feature(column: Column) -> Chart:
+    """Quantiles of a number, before and after."""
+    return Chart(
+        title=one_line(column.name, 60),
+        description=f"Quantiles of {one_line(column.name, 60)}, before and after.",
+        marks=two_curves(levels_of(column.before.size), column.before, column.after),
+        x=Axis("share of rows that stay below", percent=True, holds=(0.0, 1.0)),
+        y=Axis(one_line(column.name, 34)),
+    )
+
+
+def convergence(explanation: Explanation) -> Chart:
+    """Both upper limits over the iterations and their bounds; distances of sides without limits."""
+    history, bounds = explanation.history, explanation.problem.bounds
+    steps = history.index.to_numpy()
+    marks = []
+    for side, bound in (("inputs", bounds.inputs), ("outputs", bounds.outputs)):
+        values, what = history[f"{side}_limit"].to_numpy(), "upper limit"
+        if bounds.method == "exact" or np.isnan(values).all():  # no limit of a side without a bound
+            values, what = history[side].to_numpy(), "distance"
+        marks.append(line(side, steps, values, f"{side}, {what}"))
+        if bound is not None:
+            marks.append(across(side, bound, f"{side}, bound"))
+    return Chart(
+        title="The search",
+        description="Both distances over the iterations of the search, and their bounds.",
+        marks=tuple(marks),
+        x=Axis("iteration"),
+        y=Axis("distance", holds=(0.0,)),
+    )
+
+
+def weight(explanation: Explanation) -> Chart:
+    """The weight eta of the outputs over the iterations."""
+    eta = explanation.history["eta"]
+    return Chart(
+        title="The balance",
+        description="The weight eta of the outputs over the iterations of the search.",
+        marks=(line("factual", eta.index.to_numpy()[1:], eta.to_numpy()[1:]),),
+        x=Axis("iteration"),
+        y=Axis("weight of the outputs (eta)", holds=(0.0, 1.0)),
+    )
+
+
+def frontier(records: pd.DataFrame | Curve) -> Chart:
+    """How close the outputs come for how far the inputs move; see `elsewise.plots.frontier`."""
+    given: Any = getattr(records, "table", records)
+    table = columns_of(given, "inputs", "outputs").sort_values("inputs")
+    marks = [
+        line("counterfactual", table["inputs"], table["outputs"], "distance"),
+        dots("counterfactual", table["inputs"], table["outputs"]),
+    ]
+    if {"inputs_limit", "outputs_limit"} <= set(table.columns):
+        limits = table["inputs_limit"], table["outputs_limit"]
+        marks.append(line("counterfactual", *limits, "upper limit", dashed=True))
+    if "chosen" in table.columns:
+        here = table[table["chosen"].astype(bool)]
+        name = "chosen" if given is records else "knee"
+        marks.append(dots("target", here["inputs"], here["outputs"], name))
+    bounds = getattr(records, "bounds", None) or Bounds()
+    if bounds.inputs is not None:
+        marks.append(upright("inputs", bounds.inputs, "input bound"))
+    if bounds.outputs is not None:
+        marks.append(across("outputs", bounds.outputs, "output bound"))
+    return _distances("Frontier", f"{len(table)} points; both distances are best small.", marks)
+
+
+def comparison(records: pd.DataFrame) -> Chart:
+    """Methods or runs side by side, with lines up to their limits where there are any."""
+    table = columns_of(records, "name", "inputs", "outputs")
+    marks = []
+    for k, row in enumerate(table.to_dict("records")):
+        look, inputs, outputs = CYCLE_LOOKS[k % len(CYCLE_LOOKS)], row["inputs"], row["outputs"]
+        far, high = row.get("inputs_limit", inputs), row.get("outputs_limit", outputs)
+        marks.append(line(look, [far, inputs, inputs], [outputs, outputs, high]))
+        marks.append(dots(look, [inputs], [outputs], one_line(row["name"], 34)))
+    title = "Side by side: closer to the corner is better"
+    return _distances(title, f"{len(table)} explanations; lines reach up to the limits.", marks)
+
+
+def _distances(title: str, description: str, marks: list[Mark]) -> Chart:
+    """A picture of output against input distances, which begin at 0."""
+    return Chart(
+        title=title,
+        description=description,
+        marks=tuple(marks),
+        x=Axis("input distance (how far rows move)", holds=(0.0,)),
+        y=Axis("output distance (to the target)", holds=(0.0,)),
+    )
+
+
+def policy(records: pd.DataFrame) -> tuple[Chart, Chart]:
+    """Reach, and cost of a row that arrives, against the number of actions or the budget."""
+    table = columns_of(records, "k", "budget", "reach", "mean_cost", "limit")
+    by_budget = bool(np.isfinite(table["budget"]).all())
+    against = table["budget" if by_budget else "k"].to_numpy(dtype=np.float64)
+    x = Axis("budget" if by_budget else "actions")
+    reach, limit = (table[name].to_numpy(dtype=np.float64) for name in ("reach", "limit"))
+    marks = [line("counterfactual", against, reach), dots("counterfactual", against, reach)]
+    if not np.isnan(limit).any():
+        marks.insert(0, area("counterfactual", against, limit, reach, ""))
+    title, cost = "The price of simplicity", line("inputs", against, table["mean_cost"])
+    said = "Share of rows in need that arrive, for growing policies."
+    return (
+        Chart(
+            title=title,
+            description=said,
+            marks=tuple(marks),
+            x=x,
+            y=Axis("rows in need that arrive", percent=True, holds=(0.0, 1.0)),
+        ),
+        Chart(
+            title=title,
+            description="Mean cost of a row that arrives, for growing policies.",
+            marks=(cost,),
+            x=x,
+            y=Axis("cost of a row that arrives", holds=(0.0,)),
+        ),
+    )

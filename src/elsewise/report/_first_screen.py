@@ -1,0 +1,178 @@
+"""What a page shows first: asked, reached and verdict, how far rows move, what changes most."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from elsewise.certificate import stayed_lines
+from elsewise.report._pictures import Scale
+from elsewise.report._words import (
+    answer_sentence,
+    capital,
+    first_changes,
+    meaning,
+    question_sentence,
+    side_words,
+)
+from elsewise.text import amount, format_distinct, percent
+
+if TYPE_CHECKING:
+    from elsewise.certificate import Evidence, Reached
+    from elsewise.policy import Policy
+    from elsewise.report._view import View
+
+
+# Share of a gauge that is left free beyond the outermost number, where it has no natural ends.
+ROOM = 0.12
+
+
+class Mark(NamedTuple):
+    """A number on a gauge, in per cent of its length."""
+
+    look: str
+    place: float
+    label: str
+
+
+class Gauge(NamedTuple):
+    """A line with what was asked, what is reached, and how sure that is."""
+
+    title: str
+    marks: tuple[Mark, ...]
+    limit: tuple[float, float] | None
+    """Where the confidence limit reaches to; None where none is claimed."""
+
+
+class Tile(NamedTuple):
+    """A number, what it is, and what belongs to it."""
+
+    name: str
+    value: str
+    note: str = ""
+
+
+class FirstScreen(NamedTuple):
+    """The parts of a page that are seen without scrolling."""
+
+    question: str
+    answer: str
+    gauges: tuple[Gauge, ...]
+    tiles: tuple[Tile, ...]
+    certificate: tuple[str, ...]
+    changes: tuple[str, ...]
+    policy: tuple[str, ...]
+
+
+def first_screen(view: View, policy: Policy | None) -> FirstScreen:
+    """Return what a page shows first."""
+    certificate = view.explanation.certificate
+    reached = certificate.reached
+    sides = {"inputs": certificate.inputs, "outputs": certificate.outputs}
+    # Of a question, distances that nobody bounded stand further below.
+    told = {name: side for name, side in sides.items() if reached is None or side.bound is not None}
+    if reached is None:
+        gauges = tuple(_side_gauge(name, side) for name, side in sides.items())
+        tiles = _side_tiles(view)
+    else:
+        gauges, tiles = (_reached_gauge(view, reached),), _reached_tiles(reached)
+    stayed = () if reached is None else stayed_lines(reached)
+    return FirstScreen(
+        question=question_sentence(view),
+        answer=answer_sentence(view),
+        gauges=gauges,
+        tiles=(*tiles, *_move_tiles(view)),
+        certificate=(
+            *(f"{capital(line)}." for line in stayed),
+            *(side_words(name, side) for name, side in told.items()),
+            meaning(certificate),
+        ),
+        changes=first_changes(view),
+        policy=() if policy is None else policy_sentences(policy),
+    )
+
+
+def _reached_gauge(view: View, reached: Reached) -> Gauge:
+    question = reached.question
+    numbers = {"asked": reached.asked, "before": reached.before, "reached": reached.reached}
+    known = [v for v in (*numbers.values(), reached.limit) if v is not None]
+    scale = _roomy(known) if question.kind == "mean" else Scale(0.0, 1.0, 0.25)
+    if question.kind == "mean":
+        moved = " moves by" if question.relative else ""
+        title = f"mean {question.output(view.name)}{moved}"
+    else:
+        title = f"share of rows {question.condition(view.name)}"
+    marks = tuple(
+        Mark(look, scale.at(value), f"{look} {question.number(value)}")
+        for look, value in numbers.items()
+        if value is not None
+    )
+    limit = None
+    if reached.limit is not None:
+        ends = sorted((scale.at(reached.limit), scale.at(reached.reached)))
+        limit = ends[0], ends[1]
+    return Gauge(title, marks, limit)
+
+
+def _roomy(values: list[float]) -> Scale:
+    low, high = min(values), max(values)
+    room = ROOM * ((high - low) or abs(high) or 1.0)
+    return Scale(low - room, high + room, 1.0)
+
+
+SIDES = {"inputs": "how far the rows move", "outputs": "how far the outputs stay from the target"}
+
+
+def _side_gauge(name: str, side: Evidence) -> Gauge:
+    most = max(side.at_most, side.bound or 0.0) * (1.0 + ROOM) or 1.0
+    scale = Scale(0.0, most, 1.0)
+    marks = [Mark("reached", scale.at(side.estimate), f"distance {amount(side.estimate)}")]
+    if side.bound is not None:
+        marks.insert(0, Mark("asked", scale.at(side.bound), f"bound {amount(side.bound)}"))
+    limit = None
+    if side.upper_limit is not None:
+        limit = scale.at(side.estimate), scale.at(side.upper_limit)
+    return Gauge(SIDES[name], tuple(marks), limit)
+
+
+def _reached_tiles(reached: Reached) -> tuple[Tile, ...]:
+    number, limit = reached.question.number, ""
+    if reached.limit is not None:
+        limit = f"{'at most' if reached.falling else 'at least'} {number(reached.limit)}"
+    asked = "every row" if reached.asked is None else number(reached.asked)
+    return (
+        Tile("asked", asked, f"{number(reached.before)} before"),
+        Tile("reached", number(reached.reached), limit or f"on {reached.rows:,} rows"),
+    )
+
+
+def _side_tiles(view: View) -> tuple[Tile, ...]:
+    certificate = view.explanation.certificate
+    now, then = map(view.level, view.means)
+    tiles = [Tile(f"mean {view.output}", then, f"{now} before")]
+    for name, side in (("input", certificate.inputs), ("output", certificate.outputs)):
+        limit, bound = f"{side.at_most:.3g}", ""
+        if side.bound is not None:
+            limit, shown = format_distinct(side.at_most, side.bound)
+            bound = f", bound {shown}"
+        note = "exact" if side.upper_limit is None else f"at most {limit}"
+        tiles.append(Tile(f"{name} distance", amount(side.estimate), f"{note}{bound}"))
+    return tuple(tiles)
+
+
+def _move_tiles(view: View) -> tuple[Tile, ...]:
+    count = int(view.moved.sum())
+    share = f"{percent(count / view.rows)} of {view.rows:,}"
+    cells = float(view.cells[view.moved].mean()) if count else 0.0
+    features = f"in {cells:.2g} feature{'' if cells == 1 else 's'} on average"
+    return (
+        Tile("rows that change", f"{count:,}", share),
+        Tile("a changed row moves by", f"{amount(view.move)} SD", features),
+    )
+
+
+def policy_sentences(policy: Policy) -> tuple[str, ...]:
+    """Return a policy in at most three sentences: its first actions, then what they reach."""
+    said = [f"{line.what}: for {line.who}, {line.rows:,} rows." for line in policy.lines[:2]]
+    more = len(policy.lines) - len(said)
+    rest = "" if more <= 0 else f" ({more} more action{'' if more == 1 else 's'} below)"
+    return (*said, f"{policy.summary[0]}{rest}.") if policy.lines else ()

@@ -1,0 +1,189 @@
+"""Charts and flows of `plots` as HTML and SVG: places in per cent of a frame, text beside it.
+
+Text is HTML, so that it keeps its size on a phone, wraps instead of being cut off, and follows the
+page's colours.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from elsewise.plots.charts import Axis, Chart, Flow, Mark
+
+# What is nearer together than this has no axis of its own.
+SMALLEST = 1e-290
+# Distances between ticks, times a power of ten.
+STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
+# Pixels of a line of text in a chart, and share of a bar's place that stays free on either side.
+LINE, GAP = 13, 0.06
+
+
+class Tick(NamedTuple):
+    """A place on an axis, in per cent of its length, and what stands there."""
+
+    place: float
+    label: str
+
+
+class Shape(NamedTuple):
+    """One thing that is drawn: a path in a frame of 100 by 100, and classes of the style sheet."""
+
+    look: str
+    path: str
+
+
+class Drawing(NamedTuple):
+    """A chart as the template draws it."""
+
+    description: str
+    shapes: list[Shape]
+    x: tuple[Tick, ...]
+    y: tuple[Tick, ...]
+    x_label: str
+    y_label: str
+    legend: list[tuple[str, str]]
+    """Look and name of what has a name."""
+    margin: int
+    """Width of the numbers of the upright axis, in letters."""
+    height: int
+    """In pixels."""
+
+
+class Scale(NamedTuple):
+    """A linear axis with round ticks."""
+
+    low: float
+    high: float
+    step: float
+    percent: bool = False
+
+    @classmethod
+    def over(cls, values: Iterable[float], *, percent: bool = False) -> Scale:
+        """Return the axis that holds the finite values.
+
+        Examples
+        --------
+        >>> Scale.over([3.2, 17.0]).ticks()
+        (Tick(place=13.04, label='5'), Tick(place=49.28, label='10'), Tick(place=85.51, label='15'))
+        """
+        known = [float(v) for v in values if math.isfinite(v)]
+        low, high = min(known, default=0.0), max(known, default=1.0)
+        # Halves, because the length of an axis may be more than the largest number.
+        if high / 2.0 - low / 2.0 <= max(SMALLEST, 1e-12 * abs(high)):
+            room = abs(high) * 0.1 if abs(high) > SMALLEST else 1.0
+            low, high = low - room, high + room
+        raw = (high / 2.0 - low / 2.0) / 2.0
+        power = 10.0 ** math.floor(math.log10(raw))
+        step = next(power * k for k in STEPS if power * k >= raw * 0.999)
+        return cls(low, high, step, percent)
+
+    def place(self, values: ArrayLike) -> np.ndarray:
+        """Return where values are, in per cent of the axis."""
+        half = np.asarray(values, dtype=np.float64) / 2.0 - self.low / 2.0
+        return np.asarray(100.0 * (half / (self.high / 2.0 - self.low / 2.0)))
+
+    def at(self, value: float) -> float:
+        """Return where one value is, in per cent of the axis, and the nearer end beyond it."""
+        return round(float(np.clip(self.place(value), 0.0, 100.0)), 2)
+
+    def ticks(self) -> tuple[Tick, ...]:
+        """Return the round places of the axis and their labels."""
+        first, last = self.low / self.step - 1e-9, self.high / self.step + 1e-9
+        values = (k * self.step + 0.0 for k in range(math.ceil(first), math.floor(last) + 1))
+        return tuple(Tick(self.at(value), self.label(value)) for value in values)
+
+    def label(self, value: float) -> str:
+        """Return a tick's number with the decimals that the step between ticks needs."""
+        unit, sign = (100.0, "%") if self.percent else (1.0, "")
+        step, value = self.step * unit, value * unit
+        if value == 0.0:
+            return f"0{sign}"
+        size = math.floor(math.log10(step))
+        # A quarter of a power of ten needs one digit more than the power.
+        digits = 1 if math.isclose(step, 2.5 * 10.0**size, rel_tol=1e-6) else 0
+        if abs(value) >= 1e6 or step < 1e-4:
+            return (
+                f"{value:.{max(3, math.floor(math.log10(abs(value))) - size + 1 + digits)}g}{sign}"
+            )
+        return f"{value:,.{max(0, digits - size)}f}{sign}"
+
+
+def drawing(chart: Chart) -> Drawing:
+    """Return a chart as the template draws it."""
+    marks = chart.marks
+    across = [mark.x for mark in marks]
+    up = [mark.y for mark in marks] + [mark.low for mark in marks if mark.low is not None]
+    x, y = _scale(chart.x, across), _scale(chart.y, up)
+    numbers = y.ticks() if chart.y.label else ()
+    shapes = [Shape(_look(mark), _path(mark, x, y)) for mark in marks]
+    return Drawing(
+        description=chart.description,
+        shapes=shapes,
+        x=x.ticks(),
+        y=numbers,
+        x_label=chart.x.label,
+        y_label=chart.y.label,
+        legend=list({mark.name: (_look(mark), mark.name) for mark in marks if mark.name}.values()),
+        margin=max((len(tick.label) for tick in numbers), default=0),
+        height=LINE * chart.lines,
+    )
+
+
+def _scale(axis: Axis, values: list[np.ndarray]) -> Scale:
+    return Scale.over(np.concatenate([axis.holds, *values]).tolist(), percent=axis.percent)
+
+
+def _look(mark: Mark) -> str:
+    return f"{mark.kind}{' dashed' if mark.dashed else ''} {mark.look}"
+
+
+def _path(mark: Mark, x: Scale, y: Scale) -> str:
+    if mark.kind == "across":
+        return path([0.0, 100.0], np.repeat(y.place(mark.y), 2))
+    if mark.kind == "upright":
+        return path(np.repeat(x.place(mark.x), 2), [0.0, 100.0])
+    left, height = x.place(mark.x), y.place(mark.y)
+    if mark.kind == "bars":
+        gaps = GAP * np.diff(left)
+        ends = zip((left[:-1] + gaps).round(2), (left[1:] - gaps).round(2), height, strict=True)
+        return "".join(f"M{a:g} 100V{100 - h:.2f}H{b:g}V100Z" for a, b, h in ends if h > 0)
+    if mark.kind == "dots":  # lines of no length, which a round pen draws as dots
+        return "".join(f"{path([a], [b])}h0" for a, b in zip(left, height, strict=True))
+    if mark.low is None:
+        return path(left, height)
+    known = np.isfinite(mark.low) & np.isfinite(mark.y)
+    there, low = left[known], y.place(mark.low)[known]
+    around = np.append(there, there[::-1]), np.append(height[known], low[::-1])
+    return f"{path(*around)}Z" if known.any() else ""
+
+
+def path(x: ArrayLike, y: ArrayLike) -> str:
+    """Return a line through points in per cent, y upwards; gaps where a point is unknown.
+
+    Examples
+    --------
+    >>> path([0, 50, 100], [0, 25, 100])
+    'M0 100L50 75L100 0'
+    """
+    points = np.column_stack([np.asarray(x, float), 100.0 - np.asarray(y, float)])
+    known = np.isfinite(points).all(axis=1)
+    parts, pen = [], "M"
+    for (left, top), here in zip(points.round(2).tolist(), known, strict=True):
+        if here:
+            parts.append(f"{pen}{left:g} {top:g}")
+        pen = "L" if here else "M"
+    return "".join(parts)
+
+
+def flow_bands(flow: Flow) -> list[str]:
+    """Return the bands of a flow as paths across 100, downwards in pixels."""
+    return [
+        f"M0 {a:.1f}C50 {a:.1f} 50 {b:.1f} 100 {b:.1f}v{thick:.1f}"
+        f"C50 {b + thick:.1f} 50 {a + thick:.1f} 0 {a + thick:.1f}Z"
+        for a, b, thick in flow.bands
+    ]
