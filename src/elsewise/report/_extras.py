@@ -33,8 +33,8 @@ def policy_section(view: View, policy: Policy | None) -> list[Section]:
     before, after = map(view.level, policy.means)
     size = len(policy.lines)
     means = (
-        f"{size} action{'' if size == 1 else 's'}, if applied literally: the mean {view.output} goes "
-        f"from {before} to {after}; by the full map to {view.level(view.means[1])}."
+        f"{size} action{'' if size == 1 else 's'}, if applied literally: the mean {view.output} "
+        f"goes from {before} to {after}; by the full map to {view.level(view.means[1])}."
     )
     rows = [
         (line.what, line.who, f"{line.rows:,}", cell_text(float(line.cost)))
