@@ -341,7 +341,7 @@ def test_raise_for_status(explanation: ew.Explanation) -> None:
     )
     assert not failed.ok
     assert not failed.certificate.outputs.met
-    message = "not reached .*binding: outputs, reachable: 0"
+    message = "not reached: output distance: at most 0.01 asked, .*binding: outputs, reachable: 0"
     with pytest.raises(NotFeasible, match=message):
         failed.raise_for_status()
     assert repr(failed).startswith("<Explanation: not reached (binding: outputs")

@@ -13,7 +13,7 @@ from tqdm.auto import tqdm
 
 from elsewise._arrays import Array, take_rows, to_numpy
 from elsewise._resources import using
-from elsewise.certificate import Certificate, cutoffs, reached_sentence, stayed_lines
+from elsewise.certificate import Certificate, cutoffs, stayed_lines
 from elsewise.certificate import certify as certify_rows
 from elsewise.confidence import Method
 from elsewise.errors import InvalidInput
@@ -288,7 +288,7 @@ def _question_status(certificate: Certificate) -> Status:
     ]
     return Status(
         verdict=certificate.verdict,
-        sentence=reached_sentence(reached),
+        sentence=certificate.sentence,
         asked=reached.asked,
         aimed=reached.aimed,
         before=reached.before,
@@ -389,12 +389,20 @@ def _status(solution: Solution, certificate: Certificate) -> Status:
         for name, side in (("inputs", certificate.inputs), ("outputs", certificate.outputs))
         if not side.met
     ]
+    side = certificate.inputs if certificate.outputs.bound is None else certificate.outputs
+    told = Status(
+        verdict=certificate.verdict,
+        sentence=certificate.sentence,
+        asked=side.bound,
+        reached=side.estimate,
+        limit=side.upper_limit,
+    )
     if not missed:
-        return Status(verdict=certificate.verdict, reason=solution.reason)
+        return replace(told, reason=solution.reason)
     name, side = missed[0]
     found = solution.outcome is Outcome.MET or solution.reachable is None
-    return Status(
-        verdict=certificate.verdict,
+    return replace(
+        told,
         binding=name if found else solution.binding,
         reachable=side.at_most if found else solution.reachable,
         rows_needed=certificate.rows_needed,

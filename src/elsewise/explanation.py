@@ -39,9 +39,9 @@ class Status:
 
     verdict: Verdict
     sentence: str = ""
-    """What was asked and what was reached; nothing where a distance was made small."""
+    """What was asked and what was reached."""
     asked: float | None = None
-    """The share or mean asked for; None where every row was asked, or a distance."""
+    """The share, mean or distance asked for; None where every row was, or no bound was given."""
     aimed: float | None = None
     """What the fit aimed at, to leave room for unseen rows."""
     before: float | None = None
@@ -262,7 +262,7 @@ class Explanation:
         level = certificate.confidence
         kind = f"{certificate.kind}, {'exact' if level is None else percent(level, exact=True)}"
         status = self.status
-        if status.sentence:
+        if status.sentence and certificate.reached is not None:
             parts.insert(0, status.sentence)
         tail = f"; {status.verdict.remedy}" if not self.ok and status.verdict.remedy else ""
         details = f" ({status.details})" if status.details else ""

@@ -174,7 +174,14 @@ def test_a_held_out_certificate_says_what_it_stands_on(held_out):
             assert interval.method == method
             assert interval.level == 0.95
             assert 0.0 <= interval.lower <= interval.estimate <= interval.upper <= 1.0
+        # Two numbers that are read at once have 2.5 % of error each.
+        assert readout.together.level == pytest.approx(0.975)
+        assert readout.together.lower < readout.after.lower
+        assert readout.after.upper < readout.together.upper
     assert mean.after.estimate > mean.before.estimate
+    status, side = held_out.status, certificate.outputs
+    assert (status.asked, status.reached, status.limit) == (0.2, side.estimate, side.upper_limit)
+    assert f"output distance: at most 0.2 asked, {side.estimate:.3g} reached on 100" in str(status)
     assert any("most extreme 5%" in sentence for sentence in certificate.not_claimed)
     assert any(sentence.startswith("Not causal") for sentence in certificate.not_claimed)
 

@@ -27,6 +27,8 @@ class Readout:
     """The output from which on, or down to which, a row counts; None for a mean."""
     before: Interval
     after: Interval
+    together: Interval | None = None
+    """``after`` with wider limits, which those of all readouts keep at once, by Bonferroni."""
     probability: bool = False
     """Whether the outputs are probabilities, which are said in per cent."""
 
@@ -79,9 +81,11 @@ def read_out(
 ) -> tuple[Readout, ...]:
     """Return mean and share of every output column (n, K), before and after.
 
-    Each interval has the level of the whole certificate, two-sided and by itself.
+    Each interval has the level of the whole certificate, two-sided and by itself; beside it stands
+    the one for reading several numbers at once.
     """
-    level, exact = problem.bounds.confidence, problem.bounds.method == Method.EXACT
+    alone, exact = problem.bounds.confidence, problem.bounds.method == Method.EXACT
+    joint = 1.0 - (1.0 - alone) / (2 * len(cuts))
     below = getattr(problem.target, "kind", "") == "at_most" and (
         problem.bounds.cutoff is None and not problem.outputs.probability
     )
@@ -91,14 +95,14 @@ def read_out(
         clusters = problem.clusters
         return interval if clusters is None else clustered_interval(interval, values, clusters)
 
-    def mean(values: np.ndarray) -> Interval:
+    def mean(values: np.ndarray, level: float = alone) -> Interval:
         if exact:
             return Interval.known(float(np.mean(values)))
         # The same order of bets for both: rows that stay as they are have the same interval.
         rng = problem.generator("certificate means")
         return by_cluster(mean_interval(values, level, rng, support), values)
 
-    def share(values: np.ndarray, cutoff: float) -> Interval:
+    def share(values: np.ndarray, level: float = alone, *, cutoff: float) -> Interval:
         # A row at the target itself, but for rounding, is there.
         values, least = sign * values, sign * cutoff - ROUNDING * abs(cutoff)
         if exact:
@@ -122,6 +126,7 @@ def read_out(
                     cutoff=end,
                     before=number(old),
                     after=number(new),
+                    together=number(new, joint),
                     probability=probability,
                 )
             )

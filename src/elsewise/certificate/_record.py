@@ -10,6 +10,7 @@ from elsewise.certificate._reached import Reached
 from elsewise.certificate._readouts import Readout
 from elsewise.certificate._wording import (
     certificate_lines,
+    distance_sentence,
     not_claimed,
     reached_sentence,
     side_advice,
@@ -141,6 +142,11 @@ class Certificate:
         return max(needed) * (2 if self.kind is Kind.HELD_OUT else 1)
 
     @property
+    def sentence(self) -> str:
+        """What was asked and what was reached, in the question's unit or as distances."""
+        return distance_sentence(self) if self.reached is None else reached_sentence(self.reached)
+
+    @property
     def not_claimed(self) -> tuple[str, ...]:
         """What the certificate does not say, each in a sentence."""
         return not_claimed(self)
@@ -164,7 +170,7 @@ class Certificate:
             "reached": None if self.reached is None else self.reached.to_dict(),
             "ended": None if self.ended is None else self.ended.value,
             "verdict": self.verdict.value,
-            "sentence": "" if self.reached is None else reached_sentence(self.reached),
+            "sentence": self.sentence,
             "met": self.met,
             "probability": self.probability,
             "joint_probability": self.joint_probability,

@@ -139,6 +139,24 @@ def reached_sentence(reached: Reached, output: str = "") -> str:
     )
 
 
+def distance_sentence(certificate: Certificate) -> str:
+    """Return which distances were asked for and reached, as one sentence without an end."""
+    sides = {"input": certificate.inputs, "output": certificate.outputs}
+    bounded = {name: side for name, side in sides.items() if side.bound is not None}
+    seen = "unseen rows" if certificate.kind is Kind.HELD_OUT else "rows"
+    parts = []
+    for name, side in (bounded or sides).items():
+        found = f"{side.estimate:.3g} reached on {certificate.rows:,} {seen}"
+        if side.bound is not None:
+            at_most, bound = format_distinct(side.at_most, side.bound)
+            found = f"at most {bound} asked, {found}"
+        else:
+            at_most = f"{side.at_most:.3g}"
+        limit = "" if side.upper_limit is None else f" (at most {at_most})"
+        parts.append(f"{name} distance: {found}{limit}")
+    return "; ".join(parts)
+
+
 def stayed_lines(reached: Reached) -> Iterator[str]:
     """Yield why rows do not arrive, reason by reason."""
     for reason, count in reached.stayed:

@@ -36,13 +36,16 @@ def certificate_tables(certificate: Certificate) -> tuple[Table, ...]:
     readouts = [
         (
             readout_name(readout, certificate),
-            *(interval_text(part, readout.in_percent) for part in (readout.before, readout.after)),
+            *(
+                interval_text(part, readout.in_percent)
+                for part in (readout.before, readout.after, readout.together or readout.after)
+            ),
             readout.after.method,
         )
         for readout in certificate.readouts
     ]
     if readouts:
-        names = ("outputs of the certified rows", "before", "after", "method")
+        names = ("outputs of the certified rows", "before", "after", "after, all at once", "method")
         found.append(table(interval_words(certificate), names, readouts))
     return tuple(found)
 

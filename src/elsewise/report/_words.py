@@ -248,4 +248,4 @@ def interval_words(certificate: Certificate) -> str:
         return "The rows are the whole population, so that these numbers are exact."
     level_ = percent(certificate.confidence, exact=True)
     each = f"Each interval holds with {level_} confidence by itself"
-    return f"{each}, on the same {certificate.rows:,} rows."
+    return f'{each}, those of "all at once" together, on the same {certificate.rows:,} rows.'
