@@ -24,7 +24,7 @@ from elsewise.confidence import (
     certificate_limit,
     clt_limit,
     coupling_limit,
-    default_limit,
+    largest,
     notice_of,
     support_cap,
 )
@@ -46,6 +46,7 @@ __all__ = [
     "Answers",
     "answers_of",
     "certificate_of",
+    "default_limit",
     "resampled_distances",
     "seconds_of",
 ]
@@ -88,6 +89,19 @@ class Answers(NamedTuple):
     """The method the certificate chose at each trim."""
     noticed: tuple[bool, ...]
     """Whether it said at each trim that its limit may be too small."""
+
+
+def default_limit(comparison: Comparison, draws: int, rng: np.random.Generator) -> UpperLimit:
+    """Return the larger of bootstrap and CLT, whatever the rows: what certificates use if they can.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.normal(size=(1, 100))
+    >>> default_limit(Comparison.paired(x + 0.3 * x**2, x, 0.05), 199, rng).method
+    'max(bootstrap, clt)'
+    """
+    return largest(bootstrap_limit(comparison, draws, rng), clt_limit(comparison))
 
 
 def answers_of(

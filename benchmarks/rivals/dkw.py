@@ -14,27 +14,27 @@ from dataclasses import dataclass
 import numpy as np
 
 from elsewise.confidence import Comparison, UpperLimit
-from elsewise.confidence._quantiles import Support, Use, assumption_of, limit_from_bands
+from elsewise.confidence._band import BandLimit, Support
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _DKWBands:
+class _DKWLimit(BandLimit):
     """Bands of constant radius; the width is the radius around the first sample, in cells."""
 
-    use: Use
+    method: str = "dkw"
 
     @property
     def widest(self) -> int:
         sizes = self.use.sizes
-        return math.ceil(self.use.cells.count * math.sqrt(max(sizes) / sizes[0]))
+        return math.ceil(self.use.count * math.sqrt(max(sizes) / sizes[0]))
 
     def failing(self, width: int) -> float:
         one_sided = self.use.directions * (self.use.below + self.use.above)
         total = 0.0
         for sample, size in enumerate(self.use.sizes):
             cells = self._radius(sample, width)
-            if cells < self.use.cells.count:
-                fails = math.exp(-2.0 * size * (cells / self.use.cells.count) ** 2)
+            if cells < self.use.count:
+                fails = math.exp(-2.0 * size * (cells / self.use.count) ** 2)
                 # Massart's inequality holds for one-sided bands that fail at most half the time.
                 total += one_sided * fails if fails <= 0.5 else math.inf
         return total
@@ -42,9 +42,9 @@ class _DKWBands:
     def ranks(self, sample: int, width: int) -> tuple[np.ndarray, np.ndarray]:
         # With radius r, F(x_(i)) >= i/n - r gives Q(u) <= x_(i) from i = n (u + r) on, and
         # F(x) <= (i-1)/n + r below x_(i) gives Q(u) >= x_(i) up to i - 1 = n (u - r).
-        n, cells, radius = self.use.sizes[sample], self.use.cells, self._radius(sample, width)
-        below = np.maximum(n * (cells.used - radius) // cells.count + 1, 0)
-        above = np.minimum(-(-n * (cells.used + 1 + radius) // cells.count), n + 1)
+        n, use, radius = self.use.sizes[sample], self.use, self._radius(sample, width)
+        below = np.maximum(n * (use.cells.used - radius) // use.count + 1, 0)
+        above = np.minimum(-(-n * (use.cells.used + 1 + radius) // use.count), n + 1)
         return below, above
 
     def _radius(self, sample: int, width: int) -> int:
@@ -76,10 +76,4 @@ def dkw_limit(comparison: Comparison, support: Support = None) -> UpperLimit:
     >>> round(dkw_limit(comparison, (0.0, 1.0)).upper(0.95), 2)
     0.39
     """
-    return limit_from_bands(
-        comparison,
-        support,
-        lambda use: _DKWBands(use=use),
-        method="dkw",
-        assumption=assumption_of(support),
-    )
+    return _DKWLimit.of(comparison, support)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 from benchmarks.rivals.entropic import SWEEPS, TOLERANCE, checked_epsilon, entropic_plans
@@ -37,14 +36,14 @@ BATCH = 1 << 22
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _EntropicCLTLimit(CLTLimit):
-    method: ClassVar[str] = "entropic clt"
-    assumption: ClassVar[str] = ENTROPIC
+    method: str = "entropic clt"
+    assumption: str = ENTROPIC
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _EntropicBootstrapLimit(BootstrapLimit):
-    method: ClassVar[str] = "entropic bootstrap"
-    assumption: ClassVar[str] = ENTROPIC
+    method: str = "entropic bootstrap"
+    assumption: str = ENTROPIC
 
 
 def entropic_distance(comparison: Comparison, epsilon: float) -> float:
@@ -174,7 +173,7 @@ class _Solved:
                 "comparison",
                 expected="one output column: no limit of a sliced entropic cost is known",
                 received=f"{directions} directions",
-                fix="certify the sliced distance itself, with default_limit",
+                fix="certify the sliced distance itself, with certificate_limit",
             )
         if comparison.trim != 0.0:
             raise InvalidInput(

@@ -22,11 +22,11 @@ from elsewise._arrays import Array, asarray_like, namespace
 from elsewise._resources import parallel
 from elsewise.confidence import (
     Comparison,
+    KnownLimit,
     Method,
     UpperLimit,
     clt_limit,
     influence,
-    known_limit,
     normal_limit,
 )
 from elsewise.request import Population, Problem
@@ -169,7 +169,7 @@ def measure_inputs(
             rows = rows + part.influence * (part.directions / total)
         limit = normal_limit(distance, (rows,))
     elif exact:
-        limit = known_limit(distance)
+        limit = KnownLimit(estimate=distance)
     plans = [part.plan for part in parts]
     return SideMeasure(distance, limit, plans[0] if len(plans) == 1 else join_maps(plans))
 
@@ -185,7 +185,7 @@ def measure_outputs(
     limit: UpperLimit | None = None
     if bounds.method == Method.EXACT:
         distance = compared.distance
-        limit = known_limit(distance)
+        limit = KnownLimit(estimate=distance)
     elif bounds.outputs is not None:
         limit = clt_limit(compared)
         distance = limit.estimate

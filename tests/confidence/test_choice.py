@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from benchmarks.calibration.methods import default_limit
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -19,8 +20,6 @@ from elsewise.confidence import (
     certificate_limit,
     clt_limit,
     count_movers,
-    default_limit,
-    exact_limit,
     mean_interval,
     move_cap,
     notice_of,
@@ -214,7 +213,7 @@ def test_large_work_takes_fewer_draws_and_then_none(monkeypatch):
 
 
 def test_exact_is_the_distance():
-    limit = exact_limit(paired(30))
+    limit = certificate_limit(paired(30), 99, np.random.default_rng(0), method="exact")
     assert limit.upper(0.5) == limit.upper(0.999) == limit.estimate == paired(30).distance
     assert limit.probability(limit.estimate) == 1.0
     with pytest.raises(InvalidInput, match="level"):

@@ -10,6 +10,7 @@ import numpy as np
 import ot
 import pytest
 import torch
+from benchmarks.calibration.methods import default_limit
 from benchmarks.rivals.dkw import dkw_limit
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -22,7 +23,6 @@ from elsewise.confidence import (
     UpperLimit,
     bootstrap_limit,
     clt_limit,
-    default_limit,
     largest,
 )
 from elsewise.confidence._bootstrap import _resample, _Table, bootstrap_distances

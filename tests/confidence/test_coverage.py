@@ -13,10 +13,11 @@ from functools import cache
 
 import numpy as np
 import pytest
+from benchmarks.calibration.methods import default_limit
 from benchmarks.rivals.dkw import dkw_limit
 from scipy import stats
 
-from elsewise.confidence import Comparison, bootstrap_limit, clt_limit, default_limit
+from elsewise.confidence import Comparison, bootstrap_limit, clt_limit
 from elsewise.transport import Reference, direction_blocks, project
 
 LEVEL, TRIM, ROWS, DRAWS, REPETITIONS = 0.95, 0.1, 100, 99, 300

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from benchmarks.calibration.methods import default_limit
 from benchmarks.rivals.dkw import dkw_limit
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,7 +18,6 @@ from elsewise.confidence import (
     band_limit,
     coupling_limit,
     debiased_distance,
-    default_limit,
     move_cap,
     suggested_rows,
     support_cap,
@@ -140,7 +140,7 @@ def test_band_is_the_gap_between_equal_local_levels():
     n, m, trim = 60, 45, 0.1
     x, y = np.sort(rng.uniform(size=(1, n))), np.sort(rng.beta(2, 2, size=(1, m)))
     limit = band_limit(Comparison.independent(x, y, trim), UNIT)
-    width = next(w for w in range(limit.bands.widest) if limit.bands.failing(w) <= 0.05)
+    width = next(w for w in range(limit.widest) if limit.failing(w) <= 0.05)
     tail = 2.0 ** (-1 - width / 32)
     levels = trim + (1 - 2 * trim) * (np.arange(100_000) + 0.5) / 100_000
 
@@ -162,7 +162,7 @@ def test_band_is_the_gap_between_equal_local_levels():
 def test_bands_fail_as_often_as_they_say(n, trim, target):
     draws = np.sort(np.random.default_rng(1).uniform(size=(5000, n)), axis=1)
     comparison = to_uniform(draws[:1], trim) if target is None else to_constant(draws[:1], target)
-    bands = band_limit(comparison, UNIT).bands
+    bands = band_limit(comparison, UNIT)
     cells, width = bands.use.cells, 240
     below, above = bands.ranks(0, width)
     padded = np.pad(draws, ((0, 0), (1, 1)), constant_values=(0.0, 1.0))
@@ -177,7 +177,7 @@ def test_bands_fail_as_often_as_they_say(n, trim, target):
 @pytest.mark.parametrize("n", [2, 7, 100])
 @pytest.mark.parametrize("trim", [0.0, 0.2])
 def test_wider_bands_fail_less_often(n, trim):
-    bands = band_limit(to_uniform(np.linspace(0.1, 0.9, n)[None, :], trim), UNIT).bands
+    bands = band_limit(to_uniform(np.linspace(0.1, 0.9, n)[None, :], trim), UNIT)
     failing = [bands.failing(width) for width in range(0, bands.widest, 5)]
     assert failing[0] > 0.5
     assert failing[-1] < 1e-6
@@ -187,15 +187,15 @@ def test_wider_bands_fail_less_often(n, trim):
 def test_bands_use_the_largest_tail_that_holds():
     values = np.random.default_rng(0).uniform(size=(1, 80))
     limit = band_limit(to_uniform(values, 0.05), UNIT)
-    widths = range(limit.bands.widest)
-    width = next(w for w in widths if limit.bands.failing(w) <= 0.05)
+    widths = range(limit.widest)
+    width = next(w for w in widths if limit.failing(w) <= 0.05)
     assert limit.upper(0.95) == limit._limit(width)
-    assert limit.bands.failing(width) > 0.05 * 0.95
+    assert limit.failing(width) > 0.05 * 0.95
 
 
 def test_trimmed_ends_cost_no_level():
     values = np.full((1, 100), 0.5)
-    whole, trimmed = (band_limit(to_uniform(values, trim), UNIT).bands for trim in (0.0, 0.2))
+    whole, trimmed = (band_limit(to_uniform(values, trim), UNIT) for trim in (0.0, 0.2))
     assert trimmed.failing(200) < 0.7 * whole.failing(200)
 
 
@@ -226,7 +226,7 @@ def test_many_rows_carry_the_band_on_some_ranks():
     values = np.random.default_rng(0).beta(2.2, 2.0, size=(1, 6000))
     comparison = to_uniform(values, 0.1)
     limit = band_limit(comparison, UNIT)
-    below, above = limit.bands.ranks(0, 300)
+    below, above = limit.ranks(0, 300)
     assert set(np.unique(above % 3)) == set(np.unique(below % 3)) == {0}
     assert limit.estimate < limit.upper(0.95) < 1.02 * dkw_limit(comparison, UNIT).upper(0.95)
 

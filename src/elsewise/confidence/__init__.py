@@ -9,8 +9,8 @@ method                    guarantee                            use
 `clt_limit`               asymptotic                           every iterate; one batched sort
 `bootstrap_limit`         asymptotic, valid down to distance   certificates
                           zero
-`default_limit`           the larger of the two                certificates, the default
-`certificate_limit`       chooses among these                  certificates
+`certificate_limit`       the larger of the two, or one of     certificates
+                          those below
 `coupling_limit`          every sample size, all directions    inputs where few rows moved;
                                                                outputs with a constant target
 `band_limit`              every sample size, known support     outputs, few rows
@@ -29,22 +29,21 @@ from elsewise.confidence._bootstrap import bootstrap_limit
 from elsewise.confidence._choice import (
     certificate_limit,
     count_movers,
-    default_limit,
     steering_method,
 )
 from elsewise.confidence._clt import clt_limit, influence, normal_limit
 from elsewise.confidence._clusters import clustered_interval, clustered_limit
 from elsewise.confidence._comparison import Comparison, Pairing
 from elsewise.confidence._doubt import notice_of
-from elsewise.confidence._exact import exact_limit, known_limit
 from elsewise.confidence._intervals import Interval, mean_interval, share_interval
-from elsewise.confidence._limit import Method, UpperLimit, largest
+from elsewise.confidence._limit import KnownLimit, Method, UpperLimit, largest
 from elsewise.confidence._rank_shift import rank_shift_limit
 from elsewise.confidence._sample_size import debiased_distance, rows_needed, suggested_rows
 
 __all__ = [
     "Comparison",
     "Interval",
+    "KnownLimit",
     "Method",
     "Pairing",
     "UpperLimit",
@@ -57,10 +56,7 @@ __all__ = [
     "count_movers",
     "coupling_limit",
     "debiased_distance",
-    "default_limit",
-    "exact_limit",
     "influence",
-    "known_limit",
     "largest",
     "mean_interval",
     "move_cap",

@@ -1,23 +1,34 @@
-"""Bands of equal local level, with the exact probability that they hold where they are used.
+"""Bands of equal local level around quantile functions, and the limit of the distance they give.
+
+A band says between which two order statistics the quantile function lies on each cell of [0, 1].
+Where the bands of both sides hold, the largest gap between them bounds the gap of the quantile
+functions, hence the distance.
 
 The F-value of the i-th of n order statistics is Beta(i, n - i + 1). A band that gives each of them
-the same tail (the exact Berk-Jones band) is narrow near 0 and 1, where the DKW band wastes most of
-its width, at the price of a little more in the middle. The trimmed ends need no band at all: what
-would be spent on them is saved.
+the same tail (the exact Berk-Jones band) is narrow near 0 and 1, where the DKW band of eq. (5)
+wastes most of its width, at the price of a little more in the middle. The trimmed ends need no band
+at all: what would be spent on them is saved.
 """
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple, Self
 
 import numpy as np
 from scipy.special import betaincinv
 
+from elsewise._arrays import Array, to_numpy
 from elsewise.confidence._comparison import Comparison
 from elsewise.confidence._crossing import crossing_probability
-from elsewise.confidence._limit import UpperLimit
-from elsewise.confidence._quantiles import Support, Use, assumption_of, limit_from_bands
+from elsewise.confidence._limit import UpperLimit, level_below, level_on_grid
+from elsewise.errors import InvalidInput
+
+# The quantile range is cut into at least this many cells, and at least four a row.
+CELLS = 4096
 
 # Tails are halved in so many steps: the one chosen is within 2.2 % of the largest that holds.
 STEPS = 32
@@ -32,28 +43,160 @@ ROUNDING = 1e-10
 # At most so many order statistics carry a band; of more rows, every second, third, ... one.
 RANKS = 2048
 
+Support = tuple[Array | float, Array | float] | None
+"""Lower and upper end of all values, numbers or arrays (N,); None where they are unknown."""
+
+
+class Cells(NamedTuple):
+    """Equal cells of [0, 1] inside the trim: the same at every level, so that limits rise in it."""
+
+    used: np.ndarray
+    """ndarray (S,): numbers of the cells that reach into the trimmed range."""
+    starts: np.ndarray
+    """ndarray (S,): where they start, inside the trimmed range."""
+    ends: np.ndarray
+    """ndarray (S,): where they end, inside the trimmed range."""
+    weights: np.ndarray
+    """ndarray (S,): share of the trimmed range in each."""
+
+
+@lru_cache(maxsize=64)
+def _cut(count: int, trim: float) -> Cells:
+    edges = np.clip(np.arange(count + 1) / count, trim, 1.0 - trim)
+    weights = np.diff(edges) / (1.0 - 2.0 * trim)
+    used = np.flatnonzero(weights > 1e-12)
+    return Cells(used, edges[used], edges[used + 1], weights[used])
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _LocalBands:
-    """Bands of equal local level; at width w each tail has probability 2^(-1 - w / STEPS)."""
+class Use:
+    """What of its bands a comparison uses."""
 
+    sizes: tuple[int, ...]
+    """Size of each sample: one, or two."""
+    directions: int
+    """Number of directions; each has bands of its own."""
+    count: int
+    """Number of equal cells of [0, 1]."""
+    trim: float
+    """Share left out at either end."""
+    below: bool
+    """Whether quantile functions have to be bounded from below."""
+    above: bool
+    """Whether quantile functions have to be bounded from above."""
+
+    @property
+    def cells(self) -> Cells:
+        """Where the bands are compared."""
+        return _cut(self.count, self.trim)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BandLimit(UpperLimit):
+    """The root mean square of the largest gap between nested bands, numbered by their width.
+
+    Another kind of band overrides `widest`, `failing` and `ranks`.
+    """
+
+    method: str = "equal-local-level band"
     use: Use
+    values: tuple[np.ndarray, ...]
+    """One or two ndarrays (N, n + 2): the support's lower end, the sorted sample, the upper end."""
+    partners: np.ndarray
+    """ndarray (N, S): a known side's mean in each cell; no columns if both sides are samples."""
+    spread: np.ndarray
+    """ndarray (N,): weighted sum of a known side's variances within its cells, or zeros."""
+
+    @classmethod
+    def of(cls, comparison: Comparison, support: Support) -> Self:
+        """Return the limit of a comparison whose values stay in a support.
+
+        Two samples use both sides of both bands, a known target both sides of one, a known constant
+        at an end of the support only the side away from it; every direction uses bands of its own.
+        """
+        moving = to_numpy(comparison.moving.sorted)
+        directions, n = moving.shape
+        low, high = ends = ends_of(support, directions)
+        refine = max(4, -(-CELLS // n))
+        count, trim = n * refine, comparison.trim
+        samples, below, above = [moving], True, True
+        if comparison.fixed is None:
+            side = comparison.side(trim)
+            spread = to_numpy(side.spread)
+            partners = to_numpy(side.partners)[:, _cut(count, trim).used // refine]
+            if np.all(spread == 0.0):
+                below, above = bool(np.any(partners != low)), bool(np.any(partners != high))
+        else:
+            samples.append(to_numpy(comparison.fixed.sorted))
+            partners, spread = np.empty((directions, 0)), np.zeros(directions)
+        return cls(
+            assumption=_assumption(support),
+            estimate=comparison.distance,
+            use=Use(
+                sizes=tuple(sample.shape[1] for sample in samples),
+                directions=directions,
+                count=count,
+                trim=trim,
+                below=below,
+                above=above,
+            ),
+            values=tuple(_between(sample, ends) for sample in samples),
+            partners=partners,
+            spread=spread,
+        )
 
     @property
     def widest(self) -> int:
+        """The last width, at which the bands are the support."""
         return STEPS * HALVINGS
 
     def failing(self, width: int) -> float:
+        """Bound the probability that any of the bands used fails; falls with the width."""
         crossings = (_crossing(self.use, n, width) + ROUNDING for n in self.use.sizes)
         return self.use.directions * sum(crossings)
 
     def ranks(self, sample: int, width: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the ranks (S,) below and above the quantile function of a sample on each cell.
+
+        Ranks 1 to n are order statistics, 0 and n + 1 the ends of the support.
+        """
         return _ranks(self.use, self.use.sizes[sample], width)
+
+    def upper(self, level: float) -> float:
+        wanted, widths = level_on_grid(level), range(self.widest)
+        return self._limit(bisect_left(widths, wanted, key=self._level))
+
+    def probability(self, bound: float) -> float:
+        if self._limit(self.widest) <= bound:
+            return 1.0
+        width = bisect_right(range(self.widest), bound, key=self._limit) - 1
+        return 0.0 if width < 0 else self._level(width)
+
+    def _level(self, width: int) -> float:
+        """Return the level at which the bands of this width hold."""
+        return level_below(1.0 - self.failing(width))
+
+    def _limit(self, width: int) -> float:
+        """Return the limit from the bands of this width."""
+        low, high = self._band(0, width)
+        known = (self.partners, self.partners)
+        fixed_low, fixed_high = self._band(1, width) if len(self.values) > 1 else known
+        gap = np.maximum(high - fixed_low, fixed_high - low)
+        # A known quantile function differs from its cell means by the spread (Minkowski).
+        norms = np.sqrt(np.sum(gap * gap * self.use.cells.weights, axis=-1)) + np.sqrt(self.spread)
+        return max(self.estimate, math.sqrt(float(np.mean(norms * norms))))
+
+    def _band(self, sample: int, width: int) -> tuple[np.ndarray, np.ndarray]:
+        below, above = self.ranks(sample, width)
+        return self.values[sample][:, below], self.values[sample][:, above]
 
 
 def _ranks(use: Use, n: int, width: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the ranks (S,) of a sample of size n between which its quantile function lies."""
-    starts, ends = use.cells.starts, use.cells.ends
+    """Return the ranks (S,) of a sample of size n between which its quantile function lies.
+
+    At width w each tail has probability 2^(-1 - w / STEPS).
+    """
+    _, starts, ends, _ = use.cells
     below, above = np.zeros(starts.size, dtype=np.int64), np.full(ends.size, n + 1)
     if width == STEPS * HALVINGS:
         return below, above
@@ -72,17 +215,16 @@ def _ranks(use: Use, n: int, width: int) -> tuple[np.ndarray, np.ndarray]:
 
 @lru_cache(maxsize=4096)
 def _crossing(use: Use, n: int, width: int) -> float:
-    """Return how often the band of a sample of size n fails; kept, as no value of it enters.
+    """Return how often the band of a sample of size n fails; cached: it depends on sizes only.
 
     On a cell that ends at u the band holds if U_(above) >= u: of the cells that share a rank, the
     last one decides. A wider band takes higher ranks, so that it fails less often.
     """
-    starts, ends = use.cells.starts, use.cells.ends
     below, above = _ranks(use, n, width)
     # One place more at either end takes the ranks 0 and n + 1, which never fail.
     lower, upper = np.zeros(n + 2), np.ones(n + 2)
-    np.maximum.at(lower, above, ends)
-    np.minimum.at(upper, below, starts)
+    np.maximum.at(lower, above, use.cells.ends)
+    np.minimum.at(upper, below, use.cells.starts)
     return crossing_probability(lower[1:-1], upper[1:-1])
 
 
@@ -90,8 +232,8 @@ def band_limit(comparison: Comparison, support: Support = None) -> UpperLimit:
     """Limit the distance by bands of equal local level, for every number of rows.
 
     The probability that the bands hold is exact, over those order statistics only that the trimmed
-    range uses. Two samples share the error, N directions share it again
-    (Bonferroni), and a known constant at an end of the support needs one side of the band only.
+    range uses. Two samples share the error, N directions share it again (Bonferroni), and a known
+    constant at an end of the support needs one side of the band only.
 
     The set-up for a sample size, trim and level is kept for later calls: under a second at 2000
     rows. Above 2048 rows only every second, third, ... order statistic carries the band, which
@@ -112,10 +254,50 @@ def band_limit(comparison: Comparison, support: Support = None) -> UpperLimit:
     >>> round(band_limit(comparison, (0.0, 1.0)).upper(0.95), 2)
     0.4
     """
-    return limit_from_bands(
-        comparison,
-        support,
-        lambda use: _LocalBands(use=use),
-        method="equal-local-level band",
-        assumption=assumption_of(support),
+    return BandLimit.of(comparison, support)
+
+
+def _assumption(support: Support) -> str:
+    """Return what bands assume, in one sentence.
+
+    Examples
+    --------
+    >>> _assumption((0.0, 1.0))
+    'Rows are independent draws, and no value can leave [0, 1]; holds for every number of rows.'
+    """
+    inside = ""
+    if support is not None:
+        low, high = (np.ravel(np.asarray(end, dtype=np.float64)) for end in support)
+        one = low.size == 1 and high.size == 1
+        ends = f"[{low[0]:.4g}, {high[0]:.4g}]" if one else "the support of its direction"
+        inside = f", and no value can leave {ends}"
+    return f"Rows are independent draws{inside}; holds for every number of rows."
+
+
+def ends_of(support: Support, directions: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the ends of the support as (N, 1) arrays."""
+    lower, upper = (-math.inf, math.inf) if support is None else support
+    low, high = (
+        np.broadcast_to(np.asarray(end, dtype=np.float64).reshape(-1, 1), (directions, 1))
+        for end in (lower, upper)
     )
+    if not np.all(low < high):
+        raise InvalidInput(
+            "support", expected="lower < upper", received=support, fix="swap or widen the ends"
+        )
+    return low, high
+
+
+def _between(values_sorted: np.ndarray, ends: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+    """Put a sorted sample (N, n) between the ends of its support, refusing values outside."""
+    low, high = ends
+    first, last = values_sorted[:, :1], values_sorted[:, -1:]
+    # Outputs may pass an end by their rounding, those in single precision too.
+    known = (np.where(np.isfinite(end), end, 0.0) for end in (low, high, first, last))
+    slack = 1e-6 * np.max([np.abs(end) for end in known], axis=0)
+    if np.any(first < low - slack) or np.any(last > high + slack):
+        expected, received = "every value inside it", f"values from {first.min()} to {last.max()}"
+        fix = "widen the support to all values that can occur"
+        raise InvalidInput("support", expected=expected, received=received, fix=fix)
+    low, high = np.minimum(low, first), np.maximum(high, last)
+    return np.concatenate([low, values_sorted, high], axis=-1)

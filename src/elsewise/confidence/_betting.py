@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 from scipy import sparse
 
 from elsewise._arrays import Array, namespace, to_numpy
 from elsewise.confidence._comparison import Comparison, Pairing
-from elsewise.confidence._limit import UpperLimit, checked_level
+from elsewise.confidence._limit import UpperLimit, checked_level, smallest_meeting
 from elsewise.errors import InvalidInput
 
 # Share of the capital at risk in one bet; below 1, so that no single row ruins the gambler.
@@ -40,7 +39,7 @@ class Bets:
         """
         if mean >= 1.0:
             return 1.0
-        # Overflow is wealth without end, and proof enough.
+        # inf is fine: the hypothesis is rejected at every level.
         with np.errstate(over="ignore"):
             capital = np.cumprod(1.0 - self.stakes * (self.values - mean))
         return 1.0 - 1.0 / max(1.0, float(np.max(capital)))
@@ -76,33 +75,18 @@ def place_bets(values: np.ndarray, level: float, rng: np.random.Generator) -> Be
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _CouplingLimit:
+class _CouplingLimit(UpperLimit):
     """The smallest distance whose square the mean cost of the coupling is proven to stay under."""
 
-    method: ClassVar[str] = "coupling + betting"
-    estimate: float
+    method: str = "coupling + betting"
     bets: Bets
     cap: float
     """Largest possible cost of a row."""
     trim: float
 
-    @property
-    def assumption(self) -> str:
-        return (
-            "Rows are independent draws, and ranges or support let none of them be farther from "
-            f"its partner than {math.sqrt(self.cap):.4g} (root mean square over directions); holds "
-            "for every number of rows."
-        )
-
     def upper(self, level: float) -> float:
         wanted = checked_level(level)
-        missed, met = 0.0, self._largest
-        # Bisection down to neighbouring numbers, of which the larger meets the level.
-        while missed < (middle := (missed + met) / 2.0) < met:
-            if self._level(middle) >= wanted:
-                met = middle
-            else:
-                missed = middle
+        met = smallest_meeting(lambda bound: self._level(bound) >= wanted, self._largest)
         return max(self.estimate, met)
 
     def probability(self, bound: float) -> float:
@@ -155,6 +139,11 @@ def coupling_limit(
         fix = "widen the ranges or support it comes from to all that can occur"
         raise InvalidInput("cap", expected=expected, received=cap, fix=fix)
     return _CouplingLimit(
+        assumption=(
+            "Rows are independent draws, and ranges or support let none of them be farther from "
+            f"its partner than {math.sqrt(cap):.4g} (root mean square over directions); holds "
+            "for every number of rows."
+        ),
         estimate=comparison.distance,
         bets=place_bets(np.minimum(costs / cap, 1.0), level, rng),
         cap=cap,

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from elsewise._arrays import inverse_permutation, to_numpy
 from elsewise.confidence._comparison import Comparison, Pairing
-from elsewise.confidence._limit import ASYMPTOTIC, checked_level
+from elsewise.confidence._limit import ASYMPTOTIC, UpperLimit, checked_level
 from elsewise.errors import InvalidInput
 from elsewise.transport import Ranked, segments
 
@@ -28,12 +28,11 @@ RADIX_ROWS = 64, 1 << 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BootstrapLimit:
+class BootstrapLimit(UpperLimit):
     """An order statistic of resampled distances."""
 
-    method: ClassVar[str] = "bootstrap"
-    assumption: ClassVar[str] = ASYMPTOTIC
-    estimate: float
+    method: str = "bootstrap"
+    assumption: str = ASYMPTOTIC
     distances: np.ndarray
     """ndarray (B,): resampled distances, sorted."""
 

@@ -15,15 +15,13 @@ from dataclasses import replace
 import numpy as np
 
 from elsewise._arrays import namespace, to_numpy
-from elsewise.confidence._band import band_limit
+from elsewise.confidence._band import Support, band_limit
 from elsewise.confidence._betting import coupling_limit, is_coupled, row_costs, support_cap
 from elsewise.confidence._bootstrap import bootstrap_limit
 from elsewise.confidence._clt import clt_limit
 from elsewise.confidence._comparison import Comparison, Pairing
-from elsewise.confidence._doubt import FEW_ROWS, WarnedLimit, doubt_of, fewest_rows, is_small
-from elsewise.confidence._exact import KnownLimit, exact_limit
-from elsewise.confidence._limit import Method, UpperLimit, best_of_two, largest
-from elsewise.confidence._quantiles import Support
+from elsewise.confidence._doubt import FEW_ROWS, doubt_of, fewest_rows, is_small
+from elsewise.confidence._limit import KnownLimit, Method, UpperLimit, best_of_two, largest
 from elsewise.confidence._rank_shift import rank_shift_limit, share_above
 from elsewise.errors import InvalidInput
 
@@ -42,23 +40,6 @@ NUDGE = 0.05
 FEW_VALUES = 20
 # Rows nearer to their partner than this, relative to the largest value, are where it is.
 ROUNDING = 1e-6
-
-
-def default_limit(comparison: Comparison, draws: int, rng: np.random.Generator) -> UpperLimit:
-    """Return the larger of the percentile bootstrap and the skew-corrected CLT.
-
-    Either alone falls a little short of its level in some small-sample scenario; their maximum did
-    not in the calibration benchmark, from 50 rows and a trim of 0.05 on.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> x = rng.normal(size=(1, 100))
-    >>> limit = default_limit(Comparison.paired(x + 0.3 * x**2, x, 0.05), 199, rng)
-    >>> limit.method, bool(limit.upper(0.95) > limit.estimate)
-    ('max(bootstrap, clt)', True)
-    """
-    return largest(bootstrap_limit(comparison, draws, rng), clt_limit(comparison))
 
 
 def certificate_limit(
@@ -117,7 +98,7 @@ def certificate_limit(
     """
     wanted = _known_method(method)
     if wanted is Method.EXACT:
-        return exact_limit(comparison)
+        return KnownLimit(estimate=comparison.distance)
     movers = count_movers(comparison)
     if cap == 0.0 and movers == 0:
         return KnownLimit(
@@ -141,7 +122,7 @@ def certificate_limit(
     known = cap is not None or support is not None
     few = movers is not None and (movers < FEW_MOVERS or far is not None)
     doubt = "fewer than ten rows clearly moved" if few else doubt_of(comparison, known_range=known)
-    return WarnedLimit(limit=limit, doubt=doubt) if doubt else limit
+    return limit.doubted(doubt) if doubt else limit
 
 
 def steering_method(method: Method | str, trim: float, rows: int) -> Method:
@@ -222,7 +203,11 @@ def _few_movers(
 def _bounded_default(
     comparison: Comparison, draws: int, rng: np.random.Generator, level: float
 ) -> UpperLimit:
-    """Return the default limit, with as many resamples as the work allows, or the CLT alone."""
+    """Return the larger of bootstrap and CLT, with fewer resamples or none where rows are many.
+
+    Either alone falls a little short of its level in some small-sample scenario; their maximum did
+    not in the calibration benchmark, from 50 rows and a trim of 0.05 on.
+    """
     normal = clt_limit(comparison)
     if (
         fewest_rows(comparison) >= CLEAR_ROWS

@@ -9,33 +9,25 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
 from scipy.special import ndtri
 
 from elsewise._arrays import Array, namespace
 from elsewise.confidence._comparison import Comparison, Pairing
-from elsewise.confidence._limit import ASYMPTOTIC, attained_level, level_on_grid
+from elsewise.confidence._limit import ASYMPTOTIC, ContinuousLimit
 from elsewise.transport import Ranked, squares_and_influence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CLTLimit:
+class CLTLimit(ContinuousLimit):
     """A normal limit with a first-order correction for positive skewness."""
 
-    method: ClassVar[str] = "clt"
-    assumption: ClassVar[str] = ASYMPTOTIC
-    estimate: float
+    method: str = "clt"
+    assumption: str = ASYMPTOTIC
     standard_error: float
     skewness: float
 
-    def upper(self, level: float) -> float:
-        return self._at(level_on_grid(level))
-
-    def probability(self, bound: float) -> float:
-        return attained_level(self._at, bound)
-
-    def _at(self, level: float) -> float:
+    def at(self, level: float) -> float:
         if self.standard_error == 0.0:
             return self.estimate
         if level == 1.0:

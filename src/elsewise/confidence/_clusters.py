@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from elsewise._arrays import to_numpy
 from elsewise.confidence._clt import influence
 from elsewise.confidence._comparison import Comparison
-from elsewise.confidence._doubt import FEWEST_ROWS, WarnedLimit
+from elsewise.confidence._doubt import FEWEST_ROWS
 from elsewise.confidence._limit import UpperLimit
 
 if TYPE_CHECKING:
@@ -24,23 +24,11 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _ClusteredLimit:
+class _ClusteredLimit(UpperLimit):
     """A limit for independent rows, moved away from its estimate."""
 
     limit: UpperLimit
     factor: float
-
-    @property
-    def method(self) -> str:
-        return f"{self.limit.method}, by cluster"
-
-    @property
-    def assumption(self) -> str:
-        return self.limit.assumption.replace("Rows are", "Clusters of rows are", 1)
-
-    @property
-    def estimate(self) -> float:
-        return self.limit.estimate
 
     def upper(self, level: float) -> float:
         return self.estimate + self.factor * (self.limit.upper(level) - self.estimate)
@@ -82,13 +70,12 @@ def clustered_limit(comparison: Comparison, limit: UpperLimit, clusters: np.ndar
     """
     _, (rows, *_) = influence(comparison)
     factor = _design_factor(to_numpy(rows), clusters)
-    found: UpperLimit = _ClusteredLimit(limit=limit, factor=factor)
+    found = _ClusteredLimit(
+        limit=limit, factor=factor, estimate=limit.estimate, doubt=limit.doubt, **_named(limit)
+    )
     count = np.unique(clusters).size
-    if count < FEWEST_ROWS or isinstance(limit, WarnedLimit):
-        doubt = f"there are only {count} clusters" if count < FEWEST_ROWS else ""
-        doubt = limit.doubt if isinstance(limit, WarnedLimit) else doubt
-        return WarnedLimit(limit=found, doubt=doubt)
-    return found
+    few = count < FEWEST_ROWS and not limit.doubt
+    return found.doubted(f"there are only {count} clusters") if few else found
 
 
 def clustered_interval(interval: Interval, values: np.ndarray, clusters: np.ndarray) -> Interval:
@@ -100,6 +87,13 @@ def clustered_interval(interval: Interval, values: np.ndarray, clusters: np.ndar
         interval,
         lower=interval.estimate - factor * (interval.estimate - interval.lower),
         upper=interval.estimate + factor * (interval.upper - interval.estimate),
-        method=f"{interval.method}, by cluster",
-        assumption=interval.assumption.replace("Rows are", "Clusters of rows are", 1),
+        **_named(interval),
     )
+
+
+def _named(independent: UpperLimit | Interval) -> dict[str, Any]:
+    """Return how the limit or interval of clusters is called, and what it assumes."""
+    return {
+        "method": f"{independent.method}, by cluster",
+        "assumption": independent.assumption.replace("Rows are", "Clusters of rows are", 1),
+    }

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from elsewise._arrays import namespace
 from elsewise.confidence._comparison import Comparison
 from elsewise.confidence._limit import UpperLimit
@@ -21,32 +19,6 @@ REMEDY = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WarnedLimit:
-    """An asymptotic limit where there is reason to doubt it and no other to take its place."""
-
-    limit: UpperLimit
-    doubt: str
-
-    @property
-    def method(self) -> str:
-        return self.limit.method
-
-    @property
-    def assumption(self) -> str:
-        return f"{self.limit.assumption} Here {self.doubt}, so that it may be too small."
-
-    @property
-    def estimate(self) -> float:
-        return self.limit.estimate
-
-    def upper(self, level: float) -> float:
-        return self.limit.upper(level)
-
-    def probability(self, bound: float) -> float:
-        return self.limit.probability(bound)
-
-
 def notice_of(limit: UpperLimit) -> str:
     """Return why a limit may be too small, and what would help; nothing if there is no reason.
 
@@ -61,9 +33,7 @@ def notice_of(limit: UpperLimit) -> str:
     >>> notice_of(limit).partition(":")[0]
     'the limit may be too small, because there are only 30 rows'
     """
-    if not isinstance(limit, WarnedLimit):
-        return ""
-    return f"the limit may be too small, because {limit.doubt}: {REMEDY}"
+    return limit.doubt and f"the limit may be too small, because {limit.doubt}: {REMEDY}"
 
 
 def fewest_rows(comparison: Comparison) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import betaincinv, stdtrit
 
 from elsewise.confidence._betting import Bets, place_bets
-from elsewise.confidence._limit import checked_level
+from elsewise.confidence._limit import checked_level, smallest_meeting
 from elsewise.errors import InvalidInput
 
 INDEPENDENT = "Rows are independent draws; holds for every number of rows."
@@ -171,10 +171,4 @@ def share_interval(values: np.ndarray, cutoff: float, level: float) -> Interval:
 
 def _upper_mean(bets: Bets, level: float) -> float:
     """Return the smallest mean that the bets reject at a level, by bisection."""
-    missed, met = 0.0, 1.0
-    while missed < (middle := (missed + met) / 2.0) < met:
-        if bets.level(middle) >= level:
-            met = middle
-        else:
-            missed = middle
-    return met
+    return smallest_meeting(lambda mean: bets.level(mean) >= level, 1.0)

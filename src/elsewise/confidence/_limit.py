@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Protocol
+from typing import Self
 
 from elsewise.errors import InvalidInput
 
@@ -35,29 +35,80 @@ class Method(StrEnum):
     """None: the rows are the whole population, the distance is known."""
 
 
-class UpperLimit(Protocol):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpperLimit:
     """An upper confidence limit of a distance, at every level.
 
     ``upper(level) <= bound`` holds exactly when ``probability(bound) >= level``.
     """
 
-    @property
-    def method(self) -> str:
-        """Short name of the method."""
-
-    @property
-    def assumption(self) -> str:
-        """One sentence: what has to be true for the limit to hold."""
-
-    @property
-    def estimate(self) -> float:
-        """The trimmed distance of the samples themselves."""
+    method: str
+    """Short name of the method."""
+    assumption: str
+    """One sentence: what has to be true for the limit to hold."""
+    estimate: float
+    """The trimmed distance of the samples themselves."""
+    doubt: str = ""
+    """Why the limit may be too small; nothing if there is no reason."""
 
     def upper(self, level: float) -> float:
         """Return the one-sided upper limit at a level in (0, 1); never below the estimate."""
+        raise NotImplementedError
 
     def probability(self, bound: float) -> float:
         """Return the largest level at which the limit is at most ``bound``; 0 if there is none."""
+        raise NotImplementedError
+
+    def doubted(self, doubt: str) -> Self:
+        """Return the limit with a reason to doubt it, where no other can take its place."""
+        said = f"{self.assumption} Here {doubt}, so that it may be too small."
+        return replace(self, doubt=doubt, assumption=said)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownLimit(UpperLimit):
+    """A distance that is known, not estimated, as its own limit.
+
+    Examples
+    --------
+    >>> KnownLimit(estimate=2.0).upper(0.95)
+    2.0
+    """
+
+    method: str = "exact"
+    assumption: str = "The rows are the whole population, so that the distance is known."
+
+    def upper(self, level: float) -> float:
+        checked_level(level)
+        return self.estimate
+
+    def probability(self, bound: float) -> float:
+        return 1.0 if bound >= self.estimate else 0.0
+
+
+class ContinuousLimit(UpperLimit):
+    """A limit with a value at every level: `at` gives it, and is inverted by bisection."""
+
+    __slots__ = ()
+
+    def at(self, level: float) -> float:
+        """Return the limit at a level of the grid in (0, 1]; it never falls with the level."""
+        raise NotImplementedError
+
+    def upper(self, level: float) -> float:
+        return self.at(level_on_grid(level))
+
+    def probability(self, bound: float) -> float:
+        if self.at(1.0) <= bound:
+            return 1.0
+        met, missed = 0, GRID
+        while missed - met > 1:
+            middle = (met + missed) // 2
+            if self.at(middle / GRID) <= bound:
+                met = middle
+            else:
+                missed = middle
+        return met / GRID
 
 
 def level_on_grid(level: float) -> float:
@@ -79,50 +130,29 @@ def checked_level(level: float) -> float:
     return level
 
 
-def attained_level(upper: Callable[[float], float], bound: float) -> float:
-    """Return the largest level of the grid with ``upper(level) <= bound``, by bisection.
-
-    Parameters
-    ----------
-    upper
-        Non-decreasing function of a level of the grid in (0, 1].
-    bound
-        What the limit is compared with.
+def smallest_meeting(meets: Callable[[float], bool], largest: float) -> float:
+    """Return the smallest number up to ``largest`` that meets a level, by bisection.
 
     Examples
     --------
-    >>> attained_level(lambda level: 2.0 * level, 1.5)
-    0.75
+    >>> smallest_meeting(lambda number: number >= 0.3, 1.0)
+    0.3
     """
-    if upper(1.0) <= bound:
-        return 1.0
-    met, missed = 0, GRID
-    while missed - met > 1:
-        middle = (met + missed) // 2
-        if upper(middle / GRID) <= bound:
+    missed, met = 0.0, largest
+    # Down to neighbouring numbers, of which the larger meets the level.
+    while missed < (middle := (missed + met) / 2.0) < met:
+        if meets(middle):
             met = middle
         else:
             missed = middle
-    return met / GRID
+    return met
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Largest:
+class _Largest(UpperLimit):
     """The maximum of several limits for the same distance."""
 
     limits: tuple[UpperLimit, ...]
-
-    @property
-    def method(self) -> str:
-        return f"max({', '.join(limit.method for limit in self.limits)})"
-
-    @property
-    def assumption(self) -> str:
-        return " ".join(dict.fromkeys(limit.assumption for limit in self.limits))
-
-    @property
-    def estimate(self) -> float:
-        return max(limit.estimate for limit in self.limits)
 
     def upper(self, level: float) -> float:
         return max(limit.upper(level) for limit in self.limits)
@@ -148,26 +178,15 @@ def largest(*limits: UpperLimit) -> UpperLimit:
         raise InvalidInput(
             "limits", expected="at least one limit", received="none", fix="pass clt_limit(...)"
         )
-    return _Largest(limits=limits)
+    estimate = max(limit.estimate for limit in limits)
+    return _Largest(limits=limits, estimate=estimate, **_named("max", limits))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _BestOfTwo:
+class _BestOfTwo(UpperLimit):
     """The smaller of two limits for the same distance, each at half of the error."""
 
-    limits: tuple[UpperLimit, UpperLimit]
-
-    @property
-    def method(self) -> str:
-        return f"min({', '.join(limit.method for limit in self.limits)})"
-
-    @property
-    def assumption(self) -> str:
-        return " ".join(dict.fromkeys(limit.assumption for limit in self.limits))
-
-    @property
-    def estimate(self) -> float:
-        return self.limits[0].estimate
+    limits: tuple[UpperLimit, ...]
 
     def upper(self, level: float) -> float:
         # Halves of levels of the grid are rounded up to it, so that `probability` inverts this.
@@ -191,4 +210,13 @@ def best_of_two(first: UpperLimit, second: UpperLimit) -> UpperLimit:
     >>> both.upper(0.9) == clt_limit(comparison).upper(0.95)
     True
     """
-    return _BestOfTwo(limits=(first, second))
+    limits = first, second
+    return _BestOfTwo(limits=limits, estimate=first.estimate, **_named("min", limits))
+
+
+def _named(chosen: str, limits: tuple[UpperLimit, ...]) -> dict[str, str]:
+    """Return how the largest or the smallest of several limits is called, and what it assumes."""
+    return {
+        "method": f"{chosen}({', '.join(limit.method for limit in limits)})",
+        "assumption": " ".join(dict.fromkeys(limit.assumption for limit in limits)),
+    }

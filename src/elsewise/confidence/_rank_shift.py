@@ -12,16 +12,15 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import ClassVar
 
 import numpy as np
 from scipy.special import betaincinv
 
 from elsewise._arrays import asarray_like, namespace, to_numpy
+from elsewise.confidence._band import Support, ends_of
 from elsewise.confidence._clt import clt_limit
 from elsewise.confidence._comparison import Comparison
-from elsewise.confidence._limit import UpperLimit, attained_level, level_on_grid
-from elsewise.confidence._quantiles import Support, ends_of
+from elsewise.confidence._limit import ContinuousLimit, UpperLimit
 from elsewise.transport import segments
 
 # Share of the error that is spent on the rows that hardly moved.
@@ -31,15 +30,14 @@ SPLITS = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RankShiftLimit:
+class RankShiftLimit(ContinuousLimit):
     """The largest distance that so many movers can make, plus a limit for the other rows."""
 
-    method: ClassVar[str] = "rank shift"
-    assumption: ClassVar[str] = (
+    method: str = "rank shift"
+    assumption: str = (
         "Rows are independent draws, numerous enough for the sample's quantiles to stand for the "
         "population's; nothing is assumed of how far the few rows go that move."
     )
-    estimate: float
     movers: int
     rows: int
     squares: Callable[[int], float]
@@ -47,13 +45,7 @@ class RankShiftLimit:
     rest: UpperLimit | None
     """Limit for the rows that hardly moved; None where they did not move at all."""
 
-    def upper(self, level: float) -> float:
-        return self._at(level_on_grid(level))
-
-    def probability(self, bound: float) -> float:
-        return attained_level(self._at, bound) if bound >= self.estimate else 0.0
-
-    def _at(self, level: float) -> float:
+    def at(self, level: float) -> float:
         if level == 1.0:
             return math.inf
         if self.rest is None:
