@@ -11,14 +11,12 @@ from __future__ import annotations
 
 import json
 import shlex
-import signal
 import sys
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import time
+from collections.abc import Sequence
 from importlib.metadata import version as package_version
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 from typer import Argument, Option
@@ -27,8 +25,8 @@ from elsewise import report as reports
 from elsewise._difference import difference as difference_of
 from elsewise._explain import explain as explain_rows
 from elsewise._storage import folder_in_place, write_text
-from elsewise.cli._demo import FOLDER
-from elsewise.cli._demo import demo as run_demo
+from elsewise.cli import _demo
+from elsewise.cli._console import Interrupted, ended_by, give_up, interruptible, say, tell
 from elsewise.cli._exports import check_formats, export, write_table
 from elsewise.cli._inputs import (
     is_pickle,
@@ -41,10 +39,8 @@ from elsewise.cli._inputs import (
 )
 from elsewise.errors import ElsewiseError, InvalidInput, SavedRunError
 from elsewise.policy import Policy
-from elsewise.report import answer, change_table
 from elsewise.saving import OWN, load
 from elsewise.settings import Settings
-from elsewise.text import visible
 
 if TYPE_CHECKING:
     from elsewise.analysis import Frontier
@@ -54,10 +50,6 @@ __all__ = ["app", "main"]
 
 CERTIFIED, BAD_INPUT, NOT_FEASIBLE, INTERRUPTED = 0, 2, 3, 130
 COMMAND, POLICY = "command.json", "policy.json"
-
-
-class Interrupted(ElsewiseError):
-    """Ctrl-C before there was anything to save."""
 
 
 app = typer.Typer(
@@ -112,7 +104,7 @@ RunFolder = Annotated[Path, Option(help="Folder for the run, its exports and rep
 
 def _print_version(asked: bool) -> None:
     if asked:
-        _echo(f"elsewise {package_version('elsewise')}")
+        say(f"elsewise {package_version('elsewise')}")
         raise typer.Exit
 
 
@@ -127,17 +119,26 @@ def options(
 
 @app.command()
 def demo(
-    out: Annotated[Path, Option(help="Folder for report.html.")] = Path(FOLDER),
+    out: Annotated[Path, Option(help="Folder for report.html.")] = Path("elsewise-demo"),
     seed: Seed = 0,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """Explain a credit model on built-in data and write a report."""
-    explanation = run_demo(out, seed, quiet=quiet or as_json)
-    code = _code(explanation)
-    if as_json:
-        _print_json(explanation, code, "risk of a bad credit", out, ["report.html"])
-    raise typer.Exit(code)
+    if not quiet and not as_json:
+        say(_demo.INTRODUCTION)
+    began = time.perf_counter()
+    explanation = _demo.more_accepted(seed, progress=False if quiet or as_json else None)
+    seconds = time.perf_counter() - began
+    place = reports.write(
+        explanation,
+        out / "report.html",
+        title=_demo.TITLE,
+        output=_demo.OUTPUT,
+        command=f"elsewise demo --seed {seed}",
+    )
+    words = f"Model and explanation took {seconds:.1f} s.\nReport: {place.resolve()}"
+    _end(explanation, _demo.OUTPUT, out, ["report.html"], words, quiet, as_json)
 
 
 @app.command()
@@ -168,7 +169,7 @@ def explain(
     table, other = _tables(rows, background, drop)
     features = make_schema(table, other, schema, freeze or ())
     loaded = _loaded(model, output, quiet)
-    with folder_in_place(out, OWN, "--out") as folder, _interruptible() as stopped:
+    with folder_in_place(out, OWN, "--out") as folder, interruptible() as stopped:
         explanation = explain_rows(
             loaded,
             table,
@@ -187,15 +188,36 @@ def explain(
         if frontier and not stopped():
             curve = explanation.frontier(progress=False if quiet else None)
         files, escaped = _write_run(explanation, folder, kinds, name, curve)
-    code = INTERRUPTED if stopped() else _code(explanation)
+    words = f"Run: {out}\nReport: {out / 'report.html'}"
+    if stopped():
+        words = f"Interrupted: this is the best found so far.\n{words}"
+    words = f"{_escaped_notice(escaped)}{words}"
+    _end(explanation, name, out, files, words, quiet, as_json, interrupted=stopped())
+
+
+def _end(
+    explanation: Explanation,
+    name: str,
+    folder: Path,
+    files: Sequence[str],
+    words: str,
+    quiet: bool,
+    as_json: bool,
+    *,
+    interrupted: bool = False,
+) -> NoReturn:
+    """Print the answer, and end with its exit code."""
+    code = INTERRUPTED if interrupted else _code(explanation)
     if as_json:
-        _print_json(explanation, code, name, out, files)
+        record = reports.summary(explanation, name)
+        record |= {"exit_code": code, "interrupted": interrupted}
+        record |= {"folder": str(folder), "files": list(files)}
+        tell(record, "", quiet, as_json)
     elif not quiet:
-        _print_answer(explanation, name)
-        _say_escaped(escaped, quiet)
-        if stopped():
-            _echo("Interrupted: this is the best found so far.")
-        _echo(f"Run: {out}\nReport: {out / 'report.html'}")
+        sentence, changes = reports.answer(explanation, name)
+        say("\n".join([sentence, *(f"  - {line}" for line in changes), ""]))
+        say(f"{explanation.certificate}\n\n{reports.change_table(explanation)}\n")
+        say(words if explanation.ok else f"{explanation.status}.\n{words}")
     raise typer.Exit(code)
 
 
@@ -246,7 +268,7 @@ def difference(
     )
     place, numbers = found.report(out), found.save(out.with_suffix(".npz"))
     record = found.to_dict() | {"exit_code": 0, "files": [str(place), str(numbers)]}
-    _tell(record, f"{found}\n\nReport: {place}", quiet, as_json)
+    tell(record, f"{found}\n\nReport: {place}", quiet, as_json)
 
 
 @app.command()
@@ -267,7 +289,7 @@ def report(
         policy=Policy.load(run) if (run / POLICY).is_file() else None,
         rows=rows,
     )
-    _say(f"Report: {place}", quiet)
+    tell({}, f"Report: {place}", quiet, as_json=False)
 
 
 @app.command()
@@ -298,7 +320,7 @@ def policy(
         raise SavedRunError(f"{run}: expected a saved policy, received none. Fix: pass --model.")
     code, lines = _code(found), [line._asdict() for line in found.lines]
     record = {"exit_code": code, "file": str(place), "verdict": found.verdict.value}
-    _tell(record | {"lines": lines, "summary": found.summary}, str(found), quiet, as_json)
+    tell(record | {"lines": lines, "summary": found.summary}, str(found), quiet, as_json)
     raise typer.Exit(code)
 
 
@@ -315,14 +337,13 @@ def compare(
     explanations = {label: load(run) for label, run in zip(names, runs, strict=True)}
     output = {label: name or _about(run)["output"] for label, run in zip(names, runs, strict=True)}
     place = write_text(reports.render_comparison(explanations, output=output), out)
-    if as_json:
-        found = {label: reports.summary(e, output[label]) for label, e in explanations.items()}
-        _tell({"exit_code": 0, "file": str(place), "runs": found}, "", quiet, as_json)
-    elif not quiet:
-        for label, explanation in explanations.items():
-            _echo(f"{label}: certificate {explanation.certificate.verdict}")
-            _echo(f"  {reports.headline(explanation, output[label])}")
-        _echo(f"Comparison: {place}")
+    found = {label: reports.summary(e, output[label]) for label, e in explanations.items()}
+    words = "".join(
+        f"{label}: certificate {summary['certificate']['verdict']}\n  {summary['headline']}\n"
+        for label, summary in found.items()
+    )
+    record = {"exit_code": 0, "file": str(place), "runs": found}
+    tell(record, f"{words}Comparison: {place}", quiet, as_json)
 
 
 @app.command()
@@ -339,11 +360,10 @@ def apply(
     table, _ = _tables(rows, None, drop)
     explanation = load(run, model=_loaded(model, output, quiet))
     moved = explanation.apply(table)
-    for notice in moved.attrs.get("notices", ()):
-        _say(f"Notice: {notice}", quiet)
     place, escaped = write_table(moved, out)
-    _say_escaped(escaped, quiet)
-    _say(f"{len(table):,} rows written: {place}", quiet)
+    notices = "".join(f"Notice: {notice}\n" for notice in moved.attrs.get("notices", ()))
+    words = f"{notices}{_escaped_notice(escaped)}{len(table):,} rows written: {place}"
+    tell({}, words, quiet, as_json=False)
 
 
 @app.command()
@@ -359,14 +379,14 @@ def schema(
     table, other = _tables(rows, background, drop)
     found = make_schema(table, other, None, freeze or ())
     place = write_text(found.to_toml(), out)
-    _say(f"{found}\n\nSchema: {place}", quiet)
+    tell({}, f"{found}\n\nSchema: {place}", quiet, as_json=False)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command; never shows a traceback for what the user gave."""
     given = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
     try:
-        with _ended_by(_give_up):
+        with ended_by(give_up):
             code = app(given, prog_name="elsewise", standalone_mode=False) or 0
     except (KeyboardInterrupt, typer.Abort):
         code = _fail("interrupted; nothing was written", INTERRUPTED, given)
@@ -392,62 +412,25 @@ def _of_the_system(error: OSError) -> str:
 
 
 def _fail(message: str, code: int, given: Sequence[str]) -> int:
-    _echo(f"elsewise: {message}", err=True)
-    _tell({"error": message, "exit_code": code}, "", quiet=True, as_json="--json" in given)
+    say(f"elsewise: {message}", err=True)
+    tell({"error": message, "exit_code": code}, "", quiet=True, as_json="--json" in given)
     return code
-
-
-@contextmanager
-def _interruptible() -> Iterator[Callable[[], bool]]:
-    """Note the first Ctrl-C instead of raising, so that the search can end with what it has."""
-    noted: list[int] = []
-
-    def note(number: int, frame: object) -> None:
-        if noted:
-            raise KeyboardInterrupt
-        noted.append(number)
-        _echo("elsewise: finishing with the best so far; Ctrl-C again to give up", err=True)
-
-    try:
-        with _ended_by(note):
-            yield lambda: bool(noted)
-    except KeyboardInterrupt as error:
-        raise Interrupted("interrupted before there was anything to save") from error
-
-
-def _give_up(number: int, frame: object) -> None:
-    raise KeyboardInterrupt
-
-
-@contextmanager
-def _ended_by(handler: Callable[[int, Any], None]) -> Iterator[None]:
-    """Handle Ctrl-C, a closed terminal and a polite kill alike; what is ignored stays so."""
-    names = [name for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    numbers = [getattr(signal, name) for name in names]
-    if threading.current_thread() is not threading.main_thread():
-        numbers = []  # only the main thread may handle signals
-    before = {n: signal.getsignal(n) for n in numbers if signal.getsignal(n) != signal.SIG_IGN}
-    for number in before:
-        signal.signal(number, handler)
-    try:
-        yield
-    finally:
-        for number, earlier in before.items():
-            signal.signal(number, earlier)
 
 
 def _loaded(model: str, output: str | None, quiet: bool) -> Any:
     if is_pickle(model) and not quiet:
-        _echo(
+        say(
             f"elsewise: loading {model} runs the code stored in it; load only files you trust",
             err=True,
         )
     return load_model(model, output)
 
 
-def _say_escaped(count: int, quiet: bool) -> None:
-    if count:
-        _say(f"Notice: {count:,} texts in CSV files that look like formulas begin with '", quiet)
+def _escaped_notice(count: int) -> str:
+    """Return a line about texts that were escaped; nothing where none was."""
+    if not count:
+        return ""
+    return f"Notice: {count:,} texts in CSV files that look like formulas begin with '\n"
 
 
 def _tables(
@@ -487,42 +470,3 @@ def _distinct(runs: Sequence[Path]) -> list[str]:
 
 def _code(found: Explanation | Policy) -> int:
     return CERTIFIED if found.ok else NOT_FEASIBLE
-
-
-def _print_answer(explanation: Explanation, name: str) -> None:
-    sentence, changes = answer(explanation, name)
-    _echo("\n".join([sentence, *(f"  - {line}" for line in changes), ""]))
-    _echo(f"{explanation.certificate}\n")
-    _echo(f"{change_table(explanation)}\n")
-    if not explanation.ok:
-        _echo(f"{explanation.status}.")
-
-
-def _print_json(
-    explanation: Explanation, code: int, name: str, folder: Path, files: Sequence[str]
-) -> None:
-    content = reports.summary(explanation, name) | {
-        "exit_code": code,
-        "interrupted": code == INTERRUPTED,
-        "folder": str(folder),
-        "files": list(files),
-    }
-    _tell(content, "", quiet=True, as_json=True)
-
-
-def _tell(record: Mapping[str, Any], words: str, quiet: bool, as_json: bool) -> None:
-    """Print one JSON object, or what it says in words, or nothing."""
-    if as_json:
-        typer.echo(json.dumps(record, allow_nan=False))
-    else:
-        _say(words, quiet)
-
-
-def _echo(text: str, *, err: bool = False) -> None:
-    """Print, with control characters as escapes: names in files must not drive a terminal."""
-    typer.echo(visible(text), err=err)
-
-
-def _say(text: str, quiet: bool) -> None:
-    if not quiet:
-        _echo(text)

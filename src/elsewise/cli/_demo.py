@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import time
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
-from elsewise import report, targets
+from elsewise import targets
 from elsewise._explain import explain
 from elsewise.datasets import german_credit
+from elsewise.explanation import Explanation
 from elsewise.features import Schema
-from elsewise.report import answer, change_table
 
-if TYPE_CHECKING:
-    from elsewise.explanation import Explanation
-
-
+TITLE = "German Credit: nine of ten applicants accepted"
 OUTPUT = "risk of a bad credit"
-FOLDER = "elsewise-demo"
+INTRODUCTION = """\
+German Credit: what would have to be different for 90% of 1,000 applicants to have
+a risk of at most 50%, as a logistic regression sees it?
+For methods, not for decisions about people: see german_credit().warning.
+"""
 STAY = ("Age", "Sex", "Job", "Purpose")
 
 
@@ -52,28 +51,3 @@ def more_accepted(seed: int = 0, *, progress: bool | None = None) -> Explanation
         seed=seed,
         progress=progress,
     )
-
-
-def demo(folder: str | Path = FOLDER, seed: int = 0, *, quiet: bool = False) -> Explanation:
-    """Explain a credit model and write the report; prints the answer unless quiet."""
-    start = time.perf_counter()
-    explanation = more_accepted(seed, progress=False if quiet else None)
-    seconds = time.perf_counter() - start
-    place = report.write(
-        explanation,
-        Path(folder) / "report.html",
-        title="German Credit: nine of ten applicants accepted",
-        output=OUTPUT,
-        command=f"elsewise demo --seed {seed}",
-    )
-    if not quiet:
-        print("German Credit: what would have to be different for 90% of 1,000 applicants to have")
-        print("a risk of at most 50%, as a logistic regression sees it?")
-        print("For methods, not for decisions about people: see german_credit().warning.\n")
-        sentence, most = answer(explanation, OUTPUT)
-        print("\n".join([sentence, *(f"  - {line}" for line in most)]), end="\n\n")
-        print(f"{explanation.certificate}\n")
-        print(f"{change_table(explanation)}\n")
-        print(f"Model and explanation took {seconds:.1f} s.")
-        print(f"Report: {place.resolve()}")
-    return explanation

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import re
 import tempfile
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 
 FORMATS = ("csv", "json", "xlsx", "parquet")
+# Package, and the extra that installs it.
+NEEDED = {"xlsx": ("openpyxl", "excel"), "parquet": ("pyarrow", "parquet")}
 # What is exported of each side of a certificate.
 COLUMNS = ["estimate", "untrimmed", "upper_limit", "bound", "met", "probability", "method"]
 COLUMNS += ["assumption", "directions", "rows_needed"]
@@ -40,18 +43,10 @@ def check_formats(text: str) -> tuple[str, ...]:
     if unknown:
         expected, fix = f"formats among {', '.join(FORMATS)}", "for example --export csv,xlsx"
         raise InvalidInput("--export", expected=expected, received=unknown[0], fix=fix)
-    if "xlsx" in chosen:
-        _needs("openpyxl", "excel")
-    if "parquet" in chosen:
-        _needs("pyarrow", "parquet")
+    for package, extra in (NEEDED[name] for name in chosen if name in NEEDED):
+        if importlib.util.find_spec(package) is None:
+            raise MissingExtra(package, extra)
     return chosen
-
-
-def _needs(package: str, extra: str) -> None:
-    from importlib.util import find_spec
-
-    if find_spec(package) is None:
-        raise MissingExtra(package, extra)
 
 
 def export(

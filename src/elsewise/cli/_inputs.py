@@ -19,24 +19,12 @@ from elsewise.features import Schema
 from elsewise.request import Bounds
 
 PICKLES = (".joblib", ".pkl", ".pickle")
-NUMBERED: dict[str, Callable[..., targets.Target]] = {
-    "constant": targets.constant,
-    "at_least": targets.at_least,
-    "at_most": targets.at_most,
-    "shift": targets.shift,
-}
-NAMED: dict[str, Callable[..., targets.Share | targets.Mean | targets.Target]] = {
-    "share": targets.share,
-    "quantile": targets.quantile,
-    "mean": targets.mean,
-    "label": targets.label,
-    "constant": targets.constant,
-}
-"""Targets that take named parts, as in share:0.6,above=3500."""
 TARGETS = (
     "share, quantile, mean, label, at_least, at_most, constant, shift, scale, sample, group or "
     "distribution"
 )
+# Targets that take one value for each output column.
+PER_COLUMN = ("at_least", "at_most", "constant", "shift")
 MODELS = "a .joblib or .pickle file, or module:name"
 TABLES = "a readable .csv or .parquet file"
 
@@ -74,11 +62,11 @@ def parse_functional(text: str) -> str | tuple[str, float]:
     ('mean', ('share', 0.5))
     """
     kind, colon, number = text.partition(":")
-    try:
-        return (kind, float(number)) if colon else kind
-    except ValueError as error:
+    level = _value(number)
+    if colon and isinstance(level, str):
         fix = "write the cut-off or the level after the colon"
-        raise _refused("--of", "mean, share:0.5 or quantile:0.9", text, fix) from error
+        raise _refused("--of", "mean, share:0.5 or quantile:0.9", text, fix)
+    return (kind, float(level)) if colon else kind
 
 
 def load_model(text: str, output: str | None = None) -> Any:
@@ -131,7 +119,7 @@ def _from_module(text: str) -> Any:
         raise _refused("--model", "an importable module:name", text, fix, error) from error
 
 
-def parse_target(text: str) -> targets.Target | targets.Share | targets.Mean:
+def parse_target(text: str) -> Any:
     """Return the target that a text such as ``at_most:0.4`` or ``share:0.6,above=10`` asks for.
 
     Examples
@@ -143,30 +131,27 @@ def parse_target(text: str) -> targets.Target | targets.Share | targets.Mean:
     """
     found = re.fullmatch(r"\s*(\w+)\s*[:(](.*?)\)?\s*", text)
     kind, given = (found[1], found[2]) if found else (text, "")
-    if kind in NAMED and ("=" in given or kind not in NUMBERED):
-        return _named(text, kind, given)
-    if kind in NUMBERED:
-        numbers = _numbers(text, given)
-        return NUMBERED[kind](numbers[0] if len(numbers) == 1 else numbers)
-    if kind == "scale":
-        return targets.scale(*_numbers(text, given)[:2])
+    if kind not in TARGETS.replace(",", "").split():
+        raise _refused("--target", TARGETS, text, "for example --target at_most:0.4")
+    make: Callable[..., Any] = getattr(targets, kind)
     if kind in ("sample", "group"):
-        return (targets.sample if kind == "sample" else targets.group)(_scores(given))
+        return make(_scores(given))
     if kind == "distribution":
-        return _distribution(text, given)
-    raise _refused("--target", TARGETS, text, "for example --target at_most:0.4")
-
-
-def _named(text: str, kind: str, given: str) -> targets.Target | targets.Share | targets.Mean:
-    """Return a target from numbers, labels and named parts."""
+        family, _, given = given.partition(",")
+        make = targets.family_of(family.strip(), "--target")
     parts = [part.partition("=") for part in given.split(",")]
-    plain = [_value(name) for name, equals, _ in parts if not equals]
+    plain: list[Any] = [_value(name) for name, equals, _ in parts if name and not equals]
     named = {name.strip(): _value(value) for name, equals, value in parts if equals}
+    if kind != "label" and any(isinstance(value, str) for value in plain):
+        fix = "for example --target at_most:0.4"
+        raise _refused("--target", "numbers after the colon", text, fix)
     try:
-        return NAMED[kind](*plain, **named)
+        made = make(*([plain] if kind in PER_COLUMN and len(plain) > 1 else plain), **named)
     except TypeError as error:
+        what = f"scipy.stats.{family}" if kind == "distribution" else f"targets.{kind}"
         fix = "for example --target share:0.6,above=3500"
-        raise _refused("--target", f"the parts of targets.{kind}", text, fix, error) from error
+        raise _refused("--target", f"the parts of {what}", text, fix, error) from error
+    return targets.distribution(made) if kind == "distribution" else made
 
 
 def _value(text: str) -> float | int | str:
@@ -179,14 +164,6 @@ def _value(text: str) -> float | int | str:
     return text.strip()
 
 
-def _numbers(text: str, given: str) -> list[float]:
-    try:
-        return [float(part) for part in given.split(",")]
-    except ValueError as error:
-        fix = "for example --target at_most:0.4"
-        raise _refused("--target", "numbers after the colon", text, fix) from error
-
-
 def _scores(given: str) -> Any:
     path, _, column = given.partition(",")
     table = read_table(Path(path), "--target")
@@ -194,16 +171,6 @@ def _scores(given: str) -> Any:
         expected = f"a column of {path}: {', '.join(map(str, table.columns))}"
         raise _refused("--target", expected, column, "name the column that holds the outputs")
     return (table[[column]] if column else table.select_dtypes("number")).to_numpy()
-
-
-def _distribution(text: str, given: str) -> targets.Target:
-    family, _, rest = given.partition(",")
-    known = targets.family_of(family.strip(), "--target")
-    try:
-        return targets.distribution(known(*(_numbers(text, rest) if rest else [])))
-    except TypeError as error:
-        expected, fix = f"the parameters of {family}", f"see scipy.stats.{family}"
-        raise _refused("--target", expected, text, fix, error) from error
 
 
 def parse_bounds(text: str | None) -> Bounds:
@@ -217,26 +184,15 @@ def parse_bounds(text: str | None) -> Bounds:
     known = [field.name for field in fields(Bounds)]
     values: dict[str, Any] = {}
     for part in filter(None, (text or "").split(",")):
-        name, _, value = (piece.strip() for piece in part.partition("="))
-        try:
-            if name not in known:
-                raise ValueError(name)
-            values[name] = _limit_value(name, value)
-        except ValueError as error:
+        name, equals, value = (piece.strip() for piece in part.partition("="))
+        if name not in known or not equals:
             expected = f"name=value, with names among {', '.join(known)}"
-            fix = "for example --bounds inputs=0.2,outputs=0.1"
-            raise _refused("--bounds", expected, part, fix) from error
+            raise _refused(
+                "--bounds", expected, part, "for example --bounds inputs=0.2,outputs=0.1"
+            )
+        ends = [_value(end) for end in value.split(":")]
+        values[name] = ends[0] if len(ends) == 1 else ends
     return Bounds(**values)
-
-
-def _limit_value(name: str, text: str) -> str | float | tuple[float, float]:
-    """Return the value of one part of the limits: a number, a method, or a range such as 0:1."""
-    if name == "method":
-        return text
-    if name == "support":
-        low, high = map(float, text.split(":"))
-        return low, high
-    return int(text) if name == "cells_per_row" else float(text)
 
 
 def make_schema(

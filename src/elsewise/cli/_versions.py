@@ -3,34 +3,19 @@
 from __future__ import annotations
 
 import platform
+import re
 import sys
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError, requires, version
 
-REQUIRED = (
-    "numpy",
-    "scipy",
-    "pandas",
-    "scikit-learn",
-    "array-api-compat",
-    "joblib",
-    "cloudpickle",
-    "tqdm",
-    "matplotlib",
-    "jinja2",
-    "threadpoolctl",
-    "typer",
-)
-OPTIONAL = (
-    "openpyxl",
-    "pyarrow",
-    "torch",
-    "xgboost",
-    "lightgbm",
-    "catboost",
-    "statsmodels",
-    "dask",
-    "distributed",
-)
+# Supported, but asked for by no extra of users.
+ALSO = ("distributed", "statsmodels")
+
+
+def packages() -> list[str]:
+    """Return the packages that elsewise needs, then those it can use."""
+    lines = requires("elsewise") or []
+    kept = [line for line in lines if not re.search(r"extra == .(test|docs|dev)\b", line)]
+    return [*(re.split(r"[^\w.-]", line)[0] for line in kept), *ALSO]
 
 
 def _version(name: str) -> str:
@@ -47,6 +32,6 @@ def show_versions() -> None:
     """
     lines = {"elsewise": _version("elsewise"), "python": sys.version.split()[0]}
     lines["system"] = platform.platform()
-    lines |= {name: _version(name) for name in REQUIRED + OPTIONAL}
+    lines |= {name: _version(name) for name in packages()}
     width = max(map(len, lines))
     print("\n".join(f"{name:<{width}}  {found}" for name, found in lines.items()))

@@ -1,0 +1,72 @@
+"""What a command prints, and how it ends when it is interrupted."""
+
+from __future__ import annotations
+
+import json
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import typer
+
+from elsewise.errors import ElsewiseError
+from elsewise.text import visible
+
+
+class Interrupted(ElsewiseError):
+    """Ctrl-C before there was anything to save."""
+
+
+def tell(record: Mapping[str, Any], words: str, quiet: bool, as_json: bool) -> None:
+    """Print one JSON object, or what it says in words, or nothing."""
+    if as_json:
+        typer.echo(json.dumps(record, allow_nan=False))
+    elif not quiet:
+        say(words)
+
+
+def say(text: str, *, err: bool = False) -> None:
+    """Print, with control characters as escapes: names in files must not drive a terminal."""
+    typer.echo(visible(text), err=err)
+
+
+@contextmanager
+def interruptible() -> Iterator[Callable[[], bool]]:
+    """Note the first Ctrl-C instead of raising, so that the search can end with what it has."""
+    noted: list[int] = []
+
+    def note(number: int, frame: object) -> None:
+        if noted:
+            raise KeyboardInterrupt
+        noted.append(number)
+        say("elsewise: finishing with the best so far; Ctrl-C again to give up", err=True)
+
+    try:
+        with ended_by(note):
+            yield lambda: bool(noted)
+    except KeyboardInterrupt as error:
+        raise Interrupted("interrupted before there was anything to save") from error
+
+
+def give_up(number: int, frame: object) -> None:
+    """Handle a signal as Python does Ctrl-C."""
+    raise KeyboardInterrupt
+
+
+@contextmanager
+def ended_by(handler: Callable[[int, Any], None]) -> Iterator[None]:
+    """Handle Ctrl-C, a closed terminal and a polite kill alike; what is ignored stays so."""
+    names = [name for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    numbers = [getattr(signal, name) for name in names]
+    if threading.current_thread() is not threading.main_thread():
+        numbers = []  # only the main thread may handle signals
+    before = {n: signal.getsignal(n) for n in numbers if signal.getsignal(n) != signal.SIG_IGN}
+    for number in before:
+        signal.signal(number, handler)
+    try:
+        yield
+    finally:
+        for number, earlier in before.items():
+            signal.signal(number, earlier)
