@@ -317,7 +317,7 @@ BAD: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     "distribution's numbers": (
         (*EXPLAIN, *FUNCTION[:2], "--target", "distribution:beta,1"),
-        "the parameters of beta",
+        "the parts of scipy.stats.beta",
     ),
     "unknown limit": ((*EXPLAIN[:4], *FUNCTION, "--bounds", "input=1"), "inputs, outputs"),
     "negative limit": ((*EXPLAIN[:4], *FUNCTION, "--bounds", "inputs=-1"), "a positive number"),
