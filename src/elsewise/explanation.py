@@ -30,6 +30,10 @@ __all__ = ["Explanation", "Status"]
 
 # Rows of the fit that a model can be tried out on.
 PROBED = 1024
+_WITHOUT_BOUND = {
+    Verdict.REACHED: "give more rows or ask for less",
+    Verdict.NOT_REACHED: "ask for less, free features or widen ranges",
+}
 SUCCESS = frozenset({Verdict.CERTIFIED, Verdict.DESCRIBED, Verdict.NOTHING_TO_DO})
 
 
@@ -74,10 +78,25 @@ class Status:
         near = "" if self.reachable is None else f"reachable: {self.reachable:.3g}"
         return ", ".join(part for part in (bound, near, rows, self.reason) if part)
 
+    @property
+    def remedy(self) -> str:
+        """What to do where the result is not what was asked for; nothing where it is.
+
+        Examples
+        --------
+        >>> Status(verdict=Verdict.NOT_REACHED, sentence="mean output: 3 asked, 2 reached").remedy
+        'ask for less, free features or widen ranges'
+        """
+        if self.ok:
+            return ""
+        if self.sentence and self.binding is None:  # no bound stands in the way
+            return _WITHOUT_BOUND.get(self.verdict, self.verdict.remedy)
+        return self.verdict.remedy
+
     def __str__(self) -> str:
         text = f"{self.verdict}: {self.sentence}" if self.sentence else str(self.verdict)
         text = f"{text} ({self.details})" if self.details else text
-        return text if self.ok or not self.verdict.remedy else f"{text}; {self.verdict.remedy}"
+        return f"{text}; {self.remedy}" if self.remedy else text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -117,6 +136,12 @@ class Explanation:
     def outputs(self) -> np.ndarray:
         """The model's outputs (n, K) on the counterfactual rows."""
         return to_numpy(self.rows.outputs)
+
+    @property
+    def main_output(self) -> int:
+        """The place of the output that the question is about; the first for a distribution."""
+        reached = self.certificate.reached
+        return 0 if reached is None else reached.question.column
 
     @property
     def history(self) -> pd.DataFrame:
@@ -264,6 +289,6 @@ class Explanation:
         status = self.status
         if status.sentence and certificate.reached is not None:
             parts.insert(0, status.sentence)
-        tail = f"; {status.verdict.remedy}" if not self.ok and status.verdict.remedy else ""
+        tail = f"; {status.remedy}" if status.remedy else ""
         details = f" ({status.details})" if status.details else ""
         return f"<Explanation: {status.verdict}{details} ({kind}): {', '.join(parts)}{tail}>"

@@ -336,3 +336,38 @@ def test_the_first_of_two_classes_is_the_most_likely_where_the_output_is_low() -
         assert f"of class {wanted}" in str(explanation.status)
     with pytest.raises(InvalidInput, match="of: expected one of"):
         ew.explain(model, rows, target=targets.share(0.9, of=2), certify="in-sample")
+
+
+def test_a_mean_is_reached_where_the_model_is_flat() -> None:
+    """Far from the cut-off a classifier has no slope and no single change gains anything."""
+    rng = np.random.default_rng(0)
+    group = rng.random(200) < 0.5
+    rows = pd.DataFrame(rng.normal(np.where(group, 9.0, -9.0)[:, None], 1.0, (200, 6)))
+    rows.columns = list("abcdef")
+    score = ew.models.function(
+        lambda frame: 1.0 / (1.0 + np.exp(-4.0 * frame.to_numpy().sum(axis=1))), smooth=True
+    )
+    answer = ew.explain(score, rows, target=ew.targets.mean(0.8), certify="in-sample", seed=0)
+    assert answer.status.verdict is Verdict.DESCRIBED
+    assert answer.outputs.mean() >= 0.8 - 1e-9
+    assert not any("does not read" in notice for notice in answer.status.notices)
+
+
+def test_effects_and_readouts_are_about_the_class_that_was_asked_for() -> None:
+    rng = np.random.default_rng(1)
+    rows = pd.DataFrame(rng.normal(size=(150, 3)), columns=["low", "middle", "high"])
+    labels = np.array(["x", "y", "z"])[rows.to_numpy().argmax(axis=1)]
+    model = LogisticRegression().fit(rows, labels)
+    answer = ew.explain(model, rows, target=ew.targets.share(0.6, of="z"), certify="in-sample")
+    assert answer.main_output == 2
+    effect = answer.changes()["effect"]
+    assert effect["high"] > 0.0
+    assert "mean predicted probability of class z" in str(answer.certificate)
+
+
+def test_advice_names_no_bound_where_none_was_given() -> None:
+    rows = pd.DataFrame({"a": np.linspace(0.0, 1.0, 60)})
+    score = ew.models.function(lambda frame: frame["a"], smooth=True)
+    answer = ew.explain(score, rows, target=ew.targets.mean(3.0), certify="in-sample")
+    assert "bound" not in str(answer.status)
+    assert "ask for less" in str(answer.status)

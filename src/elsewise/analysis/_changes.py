@@ -37,7 +37,8 @@ def changes(explanation: Explanation) -> pd.DataFrame:
         One row per feature that may move; a one-hot group is one feature, of the group's name.
 
         - ``kind``: number, integer, category or one-hot group
-        - ``effect``: by how much the mean output would differ without this feature's changes: the
+        - ``effect``: by how much the mean output (of several, the one that is asked about, such as
+          the probability of a class) would differ without this feature's changes: the
           mean over all rows of the output as it is minus the output with the feature alone put
           back. NaN where the model is not there, as in a run loaded without it; the features are
           then in the order of ``share``
@@ -85,6 +86,7 @@ def changes(explanation: Explanation) -> pd.DataFrame:
 def _effects(explanation: Explanation, columns: Sequence[Column]) -> np.ndarray:
     """What each feature adds to the mean output, (A,): its changes alone are put back."""
     outputs, n = explanation.problem.outputs, len(explanation.outputs)
+    asked = explanation.main_output
     moved = [np.flatnonzero(column.moved) for column in columns]
     after, before = to_numpy(explanation.rows.codes), to_numpy(explanation.problem.factual)
     put_back = [after[rows] for rows in moved]
@@ -95,11 +97,11 @@ def _effects(explanation: Explanation, columns: Sequence[Column]) -> np.ndarray:
         return np.zeros(len(columns))
     try:
         # One call for all features: only rows in which a feature changed are asked about.
-        without = to_numpy(outputs.values(outputs.place(np.concatenate(put_back))))[:, 0]
+        without = to_numpy(outputs.values(outputs.place(np.concatenate(put_back))))[:, asked]
     except SavedRunError:
         return np.full(len(columns), np.nan)
     parts = np.split(without, np.cumsum(sizes)[:-1])
-    with_it = explanation.outputs[:, 0]
+    with_it = explanation.outputs[:, asked]
     return np.array(
         [np.sum(with_it[rows] - part) / n for rows, part in zip(moved, parts, strict=True)]
     )

@@ -149,8 +149,8 @@ def _findings(answer: Explanation | Failure) -> dict[str, Any]:
         "inputs_limit": certificate.inputs.at_most,
         "outputs": certificate.outputs.estimate,
         "outputs_limit": certificate.outputs.at_most,
-        "mean_before": float(answer.factual_outputs[:, 0].mean()),
-        "mean_after": float(answer.outputs[:, 0].mean()),
+        "mean_before": float(answer.factual_outputs[:, answer.main_output].mean()),
+        "mean_after": float(answer.outputs[:, answer.main_output].mean()),
         "rows_changed": float(changed.any(axis=1).mean()),
         "error": "",
     }

@@ -15,7 +15,6 @@ from elsewise.certificate._wording import (
     move_sentence,
     probability_text,
     reached_sentence,
-    readout_name,
     stayed_lines,
 )
 from elsewise.request import Kind, Verdict
@@ -35,7 +34,6 @@ __all__ = [
     "move_sentence",
     "probability_text",
     "reached_sentence",
-    "readout_name",
     "share_limit",
     "stayed_lines",
 ]

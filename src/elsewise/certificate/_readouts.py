@@ -20,7 +20,8 @@ class Readout:
     """One number about the outputs of the certified rows, before and after the move."""
 
     name: str
-    """"mean output", "share at or above 50%", or, of an at_most target, "share at or below 2"."""
+    """"mean output", "share at or above 50%", or, of an at_most target, "share at or below 2"; of
+    several outputs, also which one."""
     column: int
     """Output column, from 0."""
     cutoff: float | None
@@ -111,13 +112,15 @@ def read_out(
 
     probability = problem.outputs.probability
     called = "predicted probability" if probability else "output"
-    found = []
+    labels, found = getattr(problem.outputs, "labels", ()), []
     for column, cutoff in enumerate(cuts):
+        of = f" of class {labels[column]}" if labels else f", column {column + 1}"
+        which = of if len(cuts) > 1 else ""
         old, new = before[:, column], after[:, column]
         cut = percent(cutoff, exact=True) if probability else f"{cutoff:.4g}"
         for name, end, number in (
-            (f"mean {called}", None, mean),
-            (f"share at or {side} {cut}", cutoff, partial(share, cutoff=cutoff)),
+            (f"mean {called}{which}", None, mean),
+            (f"share at or {side} {cut}{which}", cutoff, partial(share, cutoff=cutoff)),
         ):
             found.append(
                 Readout(

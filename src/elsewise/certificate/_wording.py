@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from elsewise.certificate._reached import Reached
-    from elsewise.certificate._readouts import Readout
     from elsewise.certificate._record import Certificate, Evidence
     from elsewise.confidence import Interval
 
@@ -184,7 +183,7 @@ def certificate_lines(certificate: Certificate) -> Iterator[str]:
         before, after = (
             interval_text(part, readout.in_percent) for part in (readout.before, readout.after)
         )
-        yield f"  {readout_name(readout, certificate)}: {before} before, {after} after{alone}"
+        yield f"  {readout.name}: {before} before, {after} after{alone}"
     inputs, outputs = certificate.inputs.assumption, certificate.outputs.assumption
     if inputs == outputs:
         yield f"  Assumed: {inputs}"
@@ -200,12 +199,6 @@ def certificate_lines(certificate: Certificate) -> Iterator[str]:
         yield "  Descriptive: computed on the rows the map was fitted to, not on unseen ones."
     if certificate.probability is not None:
         yield "  P is one minus the p-value of 'the distance is at least the bound'."
-
-
-def readout_name(readout: Readout, certificate: Certificate) -> str:
-    """Return what a readout is about, with its output column where there are several."""
-    several = any(other.column != readout.column for other in certificate.readouts)
-    return f"{readout.name}, column {readout.column + 1}" if several else readout.name
 
 
 def _side_text(side: Evidence) -> str:

@@ -27,6 +27,8 @@ from elsewise.targets import Question
 
 RATE_POWERS = np.arange(-4.0, 8.5, 0.5)
 """Powers of two, in units of the outputs' standard deviation, of the rates of exchange tried."""
+GOOD, MOST_GOOD = 0.75, 256
+"""Donors of a mean: background rows with outputs beyond this quantile, so many at most."""
 LARGEST = 1 << 23
 """Cells of all candidates of a block of rows."""
 FARTHER_INSIDE = (1e-7, 1e-4, 1e-2)
@@ -117,10 +119,12 @@ def prepare(
     background = to_numpy(problem.background).astype(np.float64)
     outputs = to_numpy(problem.precise.values(problem.background)).astype(np.float64)
     factual = to_numpy(problem.factual).astype(np.float64)
-    donors, rates = background[:0], ()
+    rates: tuple[float, ...] = ()
     if question.wanted is not None:
         donors = background[question.wanted.contains(outputs)]
     else:
+        good = outputs[:, 0] * (-1.0 if question.falling else 1.0)
+        donors = background[good >= np.quantile(good, GOOD)][:MOST_GOOD]
         spread = float(np.std(outputs)) or 1.0
         rates = tuple((2.0**RATE_POWERS / spread).tolist())
     seen = np.concatenate([background, factual])

@@ -35,6 +35,8 @@ def explore(ground: Ground, pool: Pool, slot: int) -> None:
     offer_slopes(ground, pool, ground.codes)
     if ground.goal.rates is None:
         _offer_donors(ground, pool)
+    else:
+        _offer_ways_up(ground, pool)
 
 
 def improve(ground: Ground, pool: Pool, slot: int) -> None:
@@ -158,10 +160,7 @@ def _offer_donors(ground: Ground, pool: Pool) -> None:
     """Background rows that are inside: the nearest ones, all of them for rows without a way."""
     if not len(ground.menu.donors):
         return
-    legal = _legal_donors(ground, FIRST_DONORS)
-    costs = ground.cell_costs(legal).sum(axis=-1)
-    order = np.argsort(on_grid(costs), axis=1, kind="stable")
-    near = np.take_along_axis(legal, order[:, :NEAREST, None], axis=1)
+    near = _nearest_donors(ground)
     margins = ground.ask(near, np.ones(near.shape[:2], dtype=bool))
     pool.offer(ground, near, margins)
     inside = margins >= ground.goal.inside
@@ -183,6 +182,32 @@ def _offer_donors(ground: Ground, pool: Pool) -> None:
         part, some = ground.take(rows), pool.take(rows)
         _offer_path(part, some, donor[rows])
         pool.put(rows, some)
+
+
+def _offer_ways_up(ground: Ground, pool: Pool) -> None:
+    """Where outputs are traded: the nearest rows with good outputs, and the way to the best one.
+
+    Where a model is flat, as far from the cut-off of a classifier, no single change gains anything.
+    """
+    if not len(ground.menu.donors):
+        return
+    near = _nearest_donors(ground)
+    margins = ground.ask(near, np.ones(near.shape[:2], dtype=bool))
+    pool.offer(ground, near, margins)
+    goal = near[np.arange(len(near)), np.argmax(margins, axis=1)][:, None, :]
+    numeric = np.array([f.numeric for f in ground.problem.schema.features])
+    factual, parts = ground.codes[:, None, :], np.arange(1, PARTS)[:, None] / PARTS
+    line = ground.legal(np.where(numeric, factual + parts * (goal - factual), goal))
+    pool.offer(ground, line, ground.ask(line, changed(line, factual)))
+    _offer_path(ground, pool, goal[:, 0])
+
+
+def _nearest_donors(ground: Ground) -> np.ndarray:
+    """The cheapest donors (n, D, p) of each row, as near as it may come to them."""
+    legal = _legal_donors(ground, FIRST_DONORS)
+    costs = ground.cell_costs(legal).sum(axis=-1)
+    order = np.argsort(on_grid(costs), axis=1, kind="stable")
+    return np.take_along_axis(legal, order[:, :NEAREST, None], axis=1)
 
 
 def _legal_donors(ground: Ground, most: int | None, *, whole: bool = False) -> np.ndarray:

@@ -8,7 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
 from elsewise.analysis import correlation_pair
-from elsewise.certificate import interval_text, probability_text, readout_name
+from elsewise.certificate import interval_text, probability_text
 from elsewise.plots import charts
 from elsewise.report._numbers import correlation_changes, drift, fingerprints
 from elsewise.report._parts import Section, Table, card, cell_text, table
@@ -35,7 +35,7 @@ def certificate_tables(certificate: Certificate) -> tuple[Table, ...]:
     found = [table("Distances", ("side", *numbers), sides)]
     readouts = [
         (
-            readout_name(readout, certificate),
+            readout.name,
             *(
                 interval_text(part, readout.in_percent)
                 for part in (readout.before, readout.after, readout.together or readout.after)

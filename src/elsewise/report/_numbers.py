@@ -30,11 +30,12 @@ STATUS += ["reachable", "rows_needed"]
 
 
 def drift(explanation: Explanation, changes: pd.DataFrame | None = None) -> pd.DataFrame:
-    """PSI and KS of the model's first output and of every feature that may move.
+    """PSI and KS of the model's output and of every feature that may move.
 
     ``changes`` is what `elsewise.analysis.changes` returned, where the caller has it.
     """
-    before, after = explanation.factual_outputs[:, 0], explanation.outputs[:, 0]
+    asked = explanation.main_output
+    before, after = explanation.factual_outputs[:, asked], explanation.outputs[:, asked]
     first = pd.DataFrame({"psi": psi(before, after), "ks": ks(before, after)}, ["model output"])
     features = (changes_of(explanation) if changes is None else changes)[["psi", "ks"]]
     return pd.concat([first, features]).rename_axis("feature")
@@ -100,8 +101,8 @@ def summary(explanation: Explanation, output: str = "") -> dict[str, Any]:
         "output": {
             "description": explanation.problem.outputs.description,
             "target": explanation.problem.target.name,
-            "mean_before": float(explanation.factual_outputs[:, 0].mean()),
-            "mean_after": float(explanation.outputs[:, 0].mean()),
+            "mean_before": float(explanation.factual_outputs[:, explanation.main_output].mean()),
+            "mean_after": float(explanation.outputs[:, explanation.main_output].mean()),
         },
         "changes": [record | {"feature": str(record["feature"])} for record in changes],
         "drift": [

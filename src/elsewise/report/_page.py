@@ -195,7 +195,8 @@ def _single_rows(view: View, rows: int) -> Section | None:
         return None
     explanation = view.explanation
     before, after = explanation.factual, explanation.counterfactual
-    old, new = explanation.factual_outputs[:, 0], explanation.outputs[:, 0]
+    asked = explanation.main_output
+    old, new = explanation.factual_outputs[:, asked], explanation.outputs[:, asked]
     changed = np.flatnonzero(view.moved)
     shown = changed[np.argsort(-np.abs(new - old)[changed], kind="stable")][:rows]
     parts = [

@@ -90,7 +90,8 @@ def answer_row_by_row(
 def unread_columns(problem: Problem) -> list[str]:
     """Return the names of free columns whose values make no difference to the model.
 
-    Each is given the values of other background rows, in rows of their own.
+    Each is given the values of other background rows, in rows of their own. In the flat parts of a
+    model no single column makes a difference, so those found are also changed all together.
     """
     rows = to_numpy(problem.background)[:PROBED].astype(np.float64)
     free = [j for j, feature in enumerate(problem.schema.features) if feature.free]
@@ -106,7 +107,13 @@ def unread_columns(problem: Problem) -> list[str]:
         codes = problem.precise.place(mixed.reshape(-1, rows.shape[1]))
         after = to_numpy(problem.precise.values(codes)).reshape(len(free), *before.shape)
         same &= (np.abs(after - before) <= 1e-12 * np.abs(before).max(initial=1e-300)).all((1, 2))
-    return [str(problem.schema.features[j].name) for k, j in enumerate(free) if same[k]]
+    unread = [j for k, j in enumerate(free) if same[k]]
+    together = rows.copy()
+    together[:, unread] = np.roll(rows[:, unread], len(rows) // 2, axis=0)
+    after = to_numpy(problem.precise.values(problem.precise.place(together)))
+    if np.abs(after - before).max() > 1e-12 * np.abs(before).max(initial=1e-300):
+        return []
+    return [str(problem.schema.features[j].name) for j in unread]
 
 
 def _all_ways(

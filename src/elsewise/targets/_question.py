@@ -43,6 +43,22 @@ class Question:
     """Whether rows that have more than was asked are left alone."""
 
     @property
+    def column(self) -> int:
+        """The place of the output that is asked about, the first one where several are.
+
+        Examples
+        --------
+        >>> Question(kind="every", wanted=Wanted(column=2)).column
+        2
+        >>> Question(kind="every", wanted=Wanted(upper=(np.inf, 0.5))).column
+        1
+        """
+        if self.wanted is None or self.wanted.column is not None:
+            return 0 if self.wanted is None else int(self.wanted.column or 0)
+        ends = np.array([ends for ends in (self.wanted.lower, self.wanted.upper) if ends])
+        return int(np.argmax(np.isfinite(ends).any(axis=0)))
+
+    @property
     def asked(self) -> float:
         """What was asked for, in the user's unit."""
         if self.kind == "mean":

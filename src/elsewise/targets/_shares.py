@@ -194,7 +194,8 @@ class ResolvedShare(Derived):
             wanted = xp.full_like(outputs, share.cutoff + sign * share.margin)
         else:
             # The mixture with certainty of a class at which it leads by the margin.
-            part = xp.where(asked, (share.margin - lead) / (1.0 - lead), xp.zeros_like(lead))
+            apart = 1.0 - xp.where(asked, lead, xp.zeros_like(lead))  # asked: lead < 0
+            part = xp.where(asked, (share.margin - lead) / apart, xp.zeros_like(lead))
             own = is_column(outputs, column)
             if self.falling:
                 rest = xp.where(own, xp.full_like(outputs, -np.inf), outputs)
