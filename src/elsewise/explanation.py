@@ -271,7 +271,7 @@ class Explanation:
         return report.write(self, path, **options)
 
     def _repr_html_(self) -> str:
-        from elsewise.report._notebook import explanation_html
+        from elsewise.report._other_pages import explanation_html
 
         return explanation_html(self)
 

@@ -18,7 +18,7 @@ import elsewise as ew
 import people
 from elsewise import analysis, report
 from elsewise.errors import InvalidInput
-from elsewise.report import _notebook, _numbers, _words
+from elsewise.report import _other_pages, _summary, _words
 from elsewise.report._parts import frame_table
 from elsewise.request import Kind
 from elsewise.request._kinds import Verdict
@@ -156,7 +156,7 @@ def test_numbers_equal_the_explanations(page: Page, explanation: ew.Explanation)
         assert place
         assert f"{100 * row['share']:.0f}%" in cells
     assert explanation.problem.target.name in page.text
-    assert _numbers.fingerprints(explanation)["data"] in page.text
+    assert _summary.fingerprints(explanation)["data"] in page.text
     assert "numpy" in page.text
 
 
@@ -209,7 +209,7 @@ def test_hostile_names_stay_text() -> None:
     assert people.HOSTILE_LEVEL in page.text
     assert "\x00" not in text
     assert "\x1b" not in text
-    notebook = Page(_notebook.explanation_html(explanation))
+    notebook = Page(_other_pages.explanation_html(explanation))
     assert not {"script", "img", "b"} & {tag for tag, _ in notebook.tags}
 
 
@@ -264,7 +264,7 @@ def test_the_headline_says_when_nothing_changes() -> None:
     assert report.headline(same).startswith(
         "Nothing changes: the mean predicted probability stays at"
     )
-    assert "Nothing changes" in _notebook.explanation_html(same)
+    assert "Nothing changes" in _other_pages.explanation_html(same)
 
 
 def test_several_outputs_and_numbers_only() -> None:
@@ -290,7 +290,7 @@ def test_many_features_groups_of_columns_and_frozen_ones() -> None:
     page = Page(report.render(explanation))
     assert "The 12 largest have a picture, the table has all." in page.text
     assert "Kept as they are: x1, day." in page.text
-    table = _words.change_table(explanation)
+    table = report.change_table(explanation)
     assert len(table.splitlines()) == 1 + len(analysis.changes(explanation))
     home = next(line for line in table.splitlines() if line.startswith("home"))
     assert "of rows" in home or "stays as it is" in home
@@ -325,13 +325,13 @@ def test_verdicts(explanation: ew.Explanation) -> None:
     assert nothing.verdict is Verdict.DESCRIBED
     assert len(nothing.not_claimed) == 2
     assert "never saw" in _words.meaning(nothing)
-    assert "Certificate: described" in _notebook.certificate_html(nothing)
+    assert "Certificate: described" in _other_pages.certificate_html(nothing)
 
 
 def test_notebooks_show_the_answer(explanation: ew.Explanation) -> None:
-    page = Page(_notebook.explanation_html(explanation))
+    page = Page(_other_pages.explanation_html(explanation))
     assert not page.open
-    assert _words.answer(explanation).sentence in page.text
+    assert report.answer(explanation)[0] in page.text
     assert "Certificate: described" in page.text
     assert str(explanation.changes().index[0]) in page.text
 

@@ -15,7 +15,6 @@ from elsewise.analysis._columns import (
     columns_of,
     embedded,
 )
-from elsewise.analysis._correlations import correlation_pair
 from elsewise.analysis._counterfactuals import (
     BaselineExplanation,
     baseline_fields,
@@ -43,7 +42,6 @@ __all__ = [
     "column_named",
     "columns_between",
     "columns_of",
-    "correlation_pair",
     "effects",
     "embedded",
     "flows",

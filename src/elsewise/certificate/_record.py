@@ -193,7 +193,7 @@ class Certificate:
         return from_mapping(cls, given | sides | more, "certificate")
 
     def _repr_html_(self) -> str:
-        from elsewise.report._notebook import certificate_html
+        from elsewise.report._other_pages import certificate_html
 
         return certificate_html(self)
 

@@ -11,15 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from elsewise._storage import write_text
 from elsewise.report._details import certificate_tables, folded_sections
-from elsewise.report._difference_page import render_difference
-from elsewise.report._extras import extra_sections, policy_section
 from elsewise.report._first_screen import first_screen
-from elsewise.report._numbers import drift, summary
+from elsewise.report._other_pages import render_comparison, render_difference
 from elsewise.report._page import sections
-from elsewise.report._side_by_side import render_comparison
-from elsewise.report._templates import CITATION, fill
+from elsewise.report._render import fill
+from elsewise.report._summary import answer, change_table, drift, headline, summary
 from elsewise.report._view import View
-from elsewise.report._words import answer, assumptions, certificate_words, change_table, headline
+from elsewise.report._words import assumptions, certificate_words
 
 if TYPE_CHECKING:
     from elsewise.analysis import Effects, Frontier, Stability
@@ -71,23 +69,18 @@ def render(
         Show so many single rows, before and after; none by default.
     """
     view, certificate = View(explanation, output), explanation.certificate
-    extras = [
-        *policy_section(view, policy),
-        *extra_sections(frontier, stability, effects),
-    ]
     return fill(
-        "page.html",
+        "page",
         title=title,
         first=first_screen(view, policy),
         verdict=certificate.verdict,
-        sections=sections(view, extras, rows),
+        sections=sections(view, rows, policy, frontier, stability, effects),
         says=certificate_words(certificate),
         assumptions=assumptions(certificate),
         not_claimed=certificate.not_claimed,
         notices=explanation.status.notices,
         tables=certificate_tables(certificate),
         folded=folded_sections(view, command),
-        citation=CITATION,
     )
 
 

@@ -7,12 +7,14 @@ from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
-from elsewise.analysis import correlation_pair
+import numpy as np
+import pandas as pd
+
 from elsewise.certificate import interval_text, probability_text
 from elsewise.plots import charts
-from elsewise.report._numbers import correlation_changes, drift, fingerprints
 from elsewise.report._parts import Section, Table, card, cell_text, table
-from elsewise.report._words import interval_words, number
+from elsewise.report._summary import drift, fingerprints
+from elsewise.report._words import interval_words
 from elsewise.text import amount, percent
 
 if TYPE_CHECKING:
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from elsewise.report._view import View
 
 PACKAGES = ("elsewise", "numpy", "scipy", "pandas", "scikit-learn")
+# Pairs of features whose correlations are told.
+MOST_PAIRS = 8
 PSI_READING = "PSI is often read so: under 0.1 stable, up to 0.25 some shift, above a large one."
 
 
@@ -30,7 +34,8 @@ def certificate_tables(certificate: Certificate) -> tuple[Table, ...]:
     for name, side in (("inputs", certificate.inputs), ("outputs", certificate.outputs)):
         level = "–" if side.probability is None else probability_text(side.probability)
         known = side.estimate, side.untrimmed, side.upper_limit, side.bound
-        sides.append((name, *map(number, known), level, side.method, str(side.directions)))
+        shown = ("–" if value is None else f"{value:.4g}" for value in known)
+        sides.append((name, *shown, level, side.method, str(side.directions)))
     numbers = "distance", "untrimmed", "upper limit", "bound", "P", "method", "directions"
     found = [table("Distances", ("side", *numbers), sides)]
     readouts = [
@@ -77,10 +82,21 @@ def _measures(view: View) -> Section:
 
 def _joint(view: View) -> Section | None:
     """The pairs of numbers whose correlation changes most; nothing with fewer than two numbers."""
-    pairs = correlation_changes(*correlation_pair(view.explanation))
-    if not pairs:
+    numbers = [column for column in view.columns.values() if column.numeric]
+    before, after = (
+        _correlations(np.array([getattr(column, side) for column in numbers]).T)
+        for side in ("before", "after")
+    )
+    i, k = np.triu_indices(len(numbers), k=1)
+    change = np.abs(after - before)[i, k] if numbers else np.empty(0)
+    known = np.flatnonzero(~np.isnan(change))  # numbers that do not vary have no correlation
+    largest = known[np.argsort(-change[known], kind="stable")][:MOST_PAIRS]
+    if not largest.size:
         return None
-    rows = [(str(a), str(b), f"{r:.2f}", f"{s:.2f}") for a, b, r, s in pairs]
+    rows = [
+        (*(str(numbers[j].name) for j in (a, b)), f"{before[a, b]:.2f}", f"{after[a, b]:.2f}")
+        for a, b in zip(i[largest], k[largest], strict=True)
+    ]
     columns = ("feature", "and", "before", "after")
     return Section(
         anchor="joint",
@@ -89,6 +105,12 @@ def _joint(view: View) -> Section | None:
         tables=(table("Correlations that change most", columns, rows),),
         folded=True,
     )
+
+
+def _correlations(codes: np.ndarray) -> np.ndarray:
+    """Correlations of the columns, in which a missing cell counts as the mean."""
+    numbers = pd.DataFrame(codes)
+    return numbers.fillna(numbers.mean()).corr().to_numpy()
 
 
 def _search(view: View) -> Section | None:

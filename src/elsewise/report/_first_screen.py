@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from elsewise.certificate import stayed_lines
-from elsewise.report._pictures import Scale
+from elsewise.report._render import Scale
 from elsewise.report._words import (
     answer_sentence,
     capital,

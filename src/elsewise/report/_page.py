@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
-from elsewise.analysis import Column, groups, plausibility
+from elsewise.analysis import MEANING, Column, groups, plausibility
 from elsewise.errors import InvalidInput
 from elsewise.plots import charts
-from elsewise.report._numbers import output_table
 from elsewise.report._parts import (
     Card,
     Change,
     Named,
-    Picture,
     Section,
     card,
     cell_text,
-    scaled_bars,
+    frame_table,
+    placed_bars,
     table,
 )
 from elsewise.report._view import View
 from elsewise.report._words import change_words
 from elsewise.text import one_line, percent
+
+if TYPE_CHECKING:
+    from elsewise.analysis import Effects, Frontier, Stability
+    from elsewise.explanation import Explanation
+    from elsewise.policy import Policy
 
 # Features with pictures, and rows of a table of features.
 MOST_CARDS, MOST_FEATURES = 12, 60
@@ -34,39 +39,45 @@ MOST_OUTPUTS = 6
 FEWEST_DRAWN = 3
 
 
-def sections(view: View, extras: Sequence[Section], rows: int) -> list[Section]:
+def sections(
+    view: View,
+    rows: int,
+    policy: Policy | None,
+    frontier: Frontier | None,
+    stability: Stability | None,
+    effects: Effects | None,
+) -> list[Section]:
     """Return the parts of a report below its first screen and above its certificate, in order."""
-    made: list[Section | None] = [
+    made = [
         _features(view),
         _moves(view, single=rows > 0),
         _outputs(view),
         _single_rows(view, rows),
         _groups(view),
         _plausibility(view),
-        *extras,
+        None if policy is None else _policy(view, policy),
+        None if frontier is None else _frontier(frontier),
+        None if stability is None else _stability(stability),
+        None if effects is None else _effects(effects),
     ]
     return [section for section in made if section is not None]
 
 
 def _features(view: View) -> Section:
-    changes = view.changes
-    effects = scaled_bars(changes["effect"].tolist(), view.effects())
-    shares = scaled_bars(
-        changes["rows_moved"].tolist(),
-        [f"{round(share * view.rows):,} ({percent(share)})" for share in changes["rows_moved"]],
-    )
-    moved = [k for k, share in enumerate(changes["rows_moved"]) if share > 0]
-    names = changes.index.tolist()
-    rows = [
-        (Named(one_line(names[k], 80), change_words(view, names[k])), effects[k], shares[k])
-        for k in moved[:MOST_FEATURES]
-    ]
+    moved = view.changes[view.changes["rows_moved"] > 0]
+    shown, names = moved[:MOST_FEATURES], moved.index.tolist()
+    texts = [f"{round(s * view.rows):,} ({percent(s)})" for s in shown["rows_moved"]]
+    zeros, signs = np.zeros(len(shown)), np.where(shown["effect"] > 0, "up", "down")
+    effects = placed_bars(view.effects(), zeros, shown["effect"], signs)
+    shares = placed_bars(texts, zeros, shown["rows_moved"], ["up"] * len(shown))
+    labels = (Named(one_line(name, 80), change_words(view, name)) for name in shown.index)
+    rows = list(zip(labels, effects, shares, strict=True))
     unit = ", points" if view.probability else ""
     columns = ("feature", f"effect on the mean{unit}", "rows that change")
     return Section(
         anchor="features",
         title="What is changed",
-        text=tuple(_feature_notes(view, [names[k] for k in moved])),
+        text=tuple(_feature_notes(view, names)),
         tables=(table("Largest effect first", columns, rows),) if rows else (),
     )
 
@@ -106,16 +117,13 @@ def _moves(view: View, single: bool) -> Section | None:
 
 def _card(view: View, column: Column, single: bool) -> Card:
     """Moves of one feature over the rows in which it changes."""
-    pictures: list[Picture | None]
+    found: list[charts.Chart | charts.Flow | None]
     if column.numeric:
-        pictures = [charts.dumbbells(column, single=single), charts.moves(column)]
+        found = [charts.dumbbells(column, single=single), charts.moves(column)]
     else:
-        pictures = [charts.flow(column)]
-    return Card(
-        title=one_line(column.name, 80),
-        text=change_words(view, column.name),
-        pictures=tuple(picture for picture in pictures if picture is not None),
-    )
+        found = [charts.flow(column)]
+    pictures = tuple(picture for picture in found if picture is not None)
+    return Card(one_line(column.name, 80), change_words(view, column.name), pictures)
 
 
 def _outputs(view: View) -> Section:
@@ -124,7 +132,7 @@ def _outputs(view: View) -> Section:
     cards, tables = [], []
     for k in range(min(count, MOST_OUTPUTS)):
         what = view.output if count == 1 else f"{view.output}, column {k + 1}"
-        found = output_table(explanation, k)
+        found = _output_table(explanation, k)
         before, after = map(view.level, found.to_numpy()[0].tolist())
         words = f"The mean {what} goes from {before} to {after}."
         cards.append(card(charts.output_histogram(explanation, k, what), words))
@@ -141,6 +149,15 @@ def _outputs(view: View) -> Section:
         cards=tuple(cards),
         tables=tuple(tables),
     )
+
+
+def _output_table(explanation: Explanation, column: int) -> pd.DataFrame:
+    """Mean and quantiles of the model's output, before and after."""
+    levels = (0.1, 0.25, 0.5, 0.75, 0.9)
+    both = explanation.factual_outputs[:, column], explanation.outputs[:, column]
+    names = ["mean", *(f"{percent(level)} quantile" for level in levels)]
+    found = [[values.mean(), *np.quantile(values, levels)] for values in both]
+    return pd.DataFrame(dict(zip(("before", "after"), found, strict=True)), index=names)
 
 
 def _groups(view: View) -> Section | None:
@@ -221,4 +238,77 @@ def _single_rows(view: View, rows: int) -> Section | None:
         title="Changed rows",
         text=(text,),
         tables=(table(caption, columns, cells),),
+    )
+
+
+def _policy(view: View, policy: Policy) -> Section | None:
+    """The actions of a policy; None without any."""
+    if not policy.lines:
+        return None
+    before, after = map(view.level, policy.means)
+    size = len(policy.lines)
+    means = (
+        f"{size} action{'' if size == 1 else 's'}, if applied literally: the mean {view.output} "
+        f"goes from {before} to {after}; by the full map to {view.level(view.means[1])}."
+    )
+    rows = [
+        (line.what, line.who, f"{line.rows:,}", cell_text(float(line.cost)))
+        for line in policy.lines
+    ]
+    columns = ("action", "for", "rows", "cost of a row")
+    tables = (table("Who does what", columns, rows),)
+    text = (means, *policy.summary)
+    return Section(anchor="policy", title="In a few actions", text=text, tables=tables)
+
+
+def _frontier(frontier: Frontier) -> Section:
+    found = frontier.table
+    return Section(
+        anchor="frontier",
+        title="How far for how close",
+        text=(
+            "Each point is a population that no other beats: the closer its outputs, the further "
+            f"its rows. Marked: the knee ({frontier.reason}).",
+            f"Distances of {frontier.rows:,} rows ({frontier.kind}); each limit has its own level. "
+            f"Share: of rows with an output of at least {cell_text(frontier.cutoff)}.",
+        ),
+        cards=(card(charts.frontier(frontier)),),
+        tables=(frame_table(found, f"The frontier, {len(found)} points"),),
+    )
+
+
+def _stability(stability: Stability) -> Section:
+    return Section(
+        anchor="stability",
+        title="How stable the answer is",
+        text=(
+            repr(stability),
+            "The second table asks the same question with another trim, with either random half of "
+            "the background, and with another weight. Distances are measured on the rows and "
+            "scales as given; limits are those of each answer's own certificate.",
+        ),
+        tables=(
+            frame_table(stability.spread, f"Spread over {stability.seeds} seeds"),
+            frame_table(stability.sensitivity, "Sensitivity to choices"),
+        ),
+    )
+
+
+def _effects(effects: Effects) -> Section:
+    rows = [
+        (
+            *map(str, name),
+            *(cell_text(float(row[column])) for column in ("before", "after", "difference")),
+            f"{cell_text(float(row['low']))} to {cell_text(float(row['high']))}",
+            cell_text(int(row["rows"])),
+        )
+        for name, row in zip(effects.table.index, effects.table.to_dict("records"), strict=True)
+    ]
+    interval = f"{percent(effects.level, exact=True)} interval"
+    columns = ("measure", "group", "before", "after", "difference", interval, "rows")
+    return Section(
+        anchor="effects",
+        title="What the move does to accuracy and fairness",
+        text=(MEANING,),
+        tables=(table("Before and after", columns, rows),),
     )

@@ -8,12 +8,11 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 
 from elsewise.analysis import MISSING
-from elsewise.plots.charts import Bars, Chart, Flow
+from elsewise.plots.charts import Chart, Flow
 from elsewise.text import amount
-
-Picture = Chart | Flow
 
 
 class Bar(NamedTuple):
@@ -42,8 +41,7 @@ class Named(NamedTuple):
 Cell = str | Bar | Change | Named
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
+class Table(NamedTuple):
     """One table; the first cell of a row names it."""
 
     caption: str
@@ -51,13 +49,12 @@ class Table:
     rows: tuple[tuple[Cell, ...], ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Card:
+class Card(NamedTuple):
     """Pictures of one thing under its name, in a grid of others."""
 
     title: str
     text: str
-    pictures: tuple[Picture, ...] = ()
+    pictures: tuple[Chart | Flow, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,21 +73,28 @@ class Section:
 
 def card(chart: Chart, text: str = "") -> Card:
     """Return a card of one chart, under its own title."""
-    return Card(title=chart.title, text=text, pictures=(chart,))
+    return Card(chart.title, text, (chart,))
 
 
-def bar_table(bars: Bars, names: str) -> Table:
-    """Return bars as a table: what each is called, and where it lies."""
-    ends = np.stack([np.asarray(bars.starts, float), np.asarray(bars.ends, float)])
-    low, length = float(ends.min()), float(np.ptp(ends)) or 1.0
-    places = (100.0 * (np.sort(ends, axis=0) - low) / length).round(2).tolist()
-    cells = map(Bar, bars.texts, *places, bars.looks)
-    return table(bars.title, (names, bars.axis.label), zip(bars.names, cells, strict=True))
+def placed_bars(
+    texts: Iterable[str], starts: ArrayLike, ends: ArrayLike, looks: Iterable[str]
+) -> list[Bar]:
+    """Return cells with bars between two values each, all on one scale; unknown values are 0.
+
+    Examples
+    --------
+    >>> placed_bars(["-1", "+3"], [0.0, 0.0], [-1.0, 3.0], ["down", "up"])[0]
+    Bar(text='-1', start=0.0, end=25.0, look='down')
+    """
+    both = np.sort(np.nan_to_num(np.array([starts, ends], dtype=np.float64)), axis=0)
+    low = both.min(initial=np.inf)
+    places = 100.0 * (both - low) / ((both.max(initial=-np.inf) - low) or 1.0)
+    return list(map(Bar, texts, *places.round(2).tolist(), looks))
 
 
 def table(caption: str, columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Table:
     """Return a table of any rows."""
-    return Table(caption=caption, columns=tuple(columns), rows=tuple(map(tuple, rows)))
+    return Table(caption, tuple(columns), tuple(map(tuple, rows)))
 
 
 def frame_table(frame: pd.DataFrame, caption: str) -> Table:
@@ -112,19 +116,3 @@ def cell_text(value: object, missing: str = MISSING) -> str:
     if isinstance(value, float | np.floating):
         return amount(float(value))
     return str(value)
-
-
-def scaled_bars(values: Sequence[float], texts: Sequence[str]) -> list[Bar]:
-    """Return cells with bars from zero, all on one scale; unknown numbers have none.
-
-    Examples
-    --------
-    >>> [(bar.start, bar.end, bar.look) for bar in scaled_bars([-1.0, 3.0], ["-1", "+3"])]
-    [(0.0, 25.0, 'down'), (25.0, 100.0, 'up')]
-    """
-    known = np.nan_to_num(np.asarray(values, dtype=np.float64))
-    low, high = min(known.min(initial=0.0), 0.0), max(known.max(initial=0.0), 0.0)
-    places = 100.0 * (np.stack([known, np.zeros_like(known)]) - low) / ((high - low) or 1.0)
-    starts, ends = np.sort(places, axis=0).round(2).tolist()
-    looks = ["up" if value > 0 else "down" for value in known]
-    return list(map(Bar, texts, starts, ends, looks))

@@ -75,9 +75,10 @@ class View:
 
     @cached_property
     def means(self) -> tuple[float, float]:
-        """Mean of the first output, before and after."""
+        """Mean of the output that was asked about, before and after."""
         both = self.explanation.factual_outputs, self.explanation.outputs
-        return float(both[0][:, 0].mean()), float(both[1][:, 0].mean())
+        before, after = (side[:, self.explanation.main_output].mean() for side in both)
+        return float(before), float(after)
 
     def level(self, value: float) -> str:
         """Return a model output: a percentage if outputs are probabilities."""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,7 +14,6 @@ from elsewise.text import amount, format_distinct, one_line, percent
 
 if TYPE_CHECKING:
     from elsewise.certificate import Certificate, Evidence
-    from elsewise.explanation import Explanation
 
 
 # Changes of level named for a category.
@@ -24,29 +22,6 @@ NAMED_LEVELS = 2
 NAMED, LEAST_NAMED = 3, 0.02
 # Letters of a name in a sentence, and of a level.
 NAME_WIDTH, LEVEL_WIDTH = 60, 30
-
-
-class Answer(NamedTuple):
-    """The answer in plain words."""
-
-    sentence: str
-    """What it takes to get where."""
-    changes: tuple[str, ...]
-    """The features that change most, and how; none where nothing changes."""
-
-
-def answer(explanation: Explanation, output: str = "") -> Answer:
-    """Return the answer: one sentence, and the changes that matter most.
-
-    Parameters
-    ----------
-    explanation
-        What to put into words.
-    output
-        What the model's output is called.
-    """
-    view = View(explanation, output)
-    return Answer(answer_sentence(view), first_changes(view))
 
 
 def answer_sentence(view: View) -> str:
@@ -80,17 +55,9 @@ def first_changes(view: View) -> tuple[str, ...]:
     )
 
 
-def headline(explanation: Explanation, output: str = "") -> str:
-    """Return the answer as one line of text.
-
-    Parameters
-    ----------
-    explanation
-        What to put into words.
-    output
-        What the model's output is called.
-    """
-    sentence, changes = answer(explanation, output)
+def headline_of(view: View) -> str:
+    """Return the answer as one line of text."""
+    sentence, changes = answer_sentence(view), first_changes(view)
     return f"{sentence} Most of all: {'; '.join(changes)}." if changes else sentence
 
 
@@ -149,15 +116,12 @@ def _category_words(view: View, name: Hashable) -> str:
     return ", ".join([*words, *([f"other changes in {_rows(others)}"] if others else [])])
 
 
-def change_table(explanation: Explanation) -> str:
-    """Return the changes as a table of text, largest effect on the output first."""
-    view = View(explanation)
-    unit = " (points)" if view.probability else ""
-    table = [("feature", f"effect on the mean output{unit}", "change in the rows that change")]
-    for name, effect in zip(view.changes.index, view.effects(), strict=True):
-        table.append((one_line(name, NAME_WIDTH), effect, change_words(view, name)))
-    widths = [max(len(row[k]) for row in table) for k in range(2)]
-    return "\n".join(f"{a:<{widths[0]}}  {b:>{widths[1]}}  {c}" for a, b, c in table)
+def change_lines(view: View, most: int | None = None) -> list[tuple[str, str, str]]:
+    """Return name, effect and change of each feature, largest effect on the output first."""
+    return [
+        (one_line(name, NAME_WIDTH), effect, change_words(view, name))
+        for name, effect in zip(view.changes.index[:most], view.effects(), strict=False)
+    ]
 
 
 def capital(text: str) -> str:
@@ -229,17 +193,6 @@ def assumptions(certificate: Certificate) -> tuple[str, ...]:
     """Return what has to be true for the limits to hold, each once."""
     both = certificate.inputs.assumption, certificate.outputs.assumption
     return tuple(dict.fromkeys(both))
-
-
-def number(value: float | None) -> str:
-    """Return a number of a certificate; a dash where there is none.
-
-    Examples
-    --------
-    >>> number(0.123456), number(None), number(math.nan)
-    ('0.1235', '\u2013', '\u2013')
-    """
-    return "\u2013" if value is None or math.isnan(value) else f"{value:.4g}"
 
 
 def interval_words(certificate: Certificate) -> str:

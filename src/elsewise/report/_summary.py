@@ -1,11 +1,10 @@
-"""The numbers of a report that the explanation does not carry already; pure functions."""
+"""The answer as text, and as JSON for programs."""
 
 from __future__ import annotations
 
 import dataclasses
 import hashlib
 import math
-from collections.abc import Hashable
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
@@ -13,11 +12,9 @@ import numpy as np
 import pandas as pd
 
 from elsewise._arrays import to_numpy
-from elsewise.analysis import changes as changes_of
 from elsewise.analysis import ks, psi
 from elsewise.report._view import View
-from elsewise.report._words import headline
-from elsewise.text import percent
+from elsewise.report._words import answer_sentence, change_lines, first_changes, headline_of
 
 if TYPE_CHECKING:
     from elsewise.explanation import Explanation
@@ -29,6 +26,35 @@ STATUS = ["sentence", "asked", "aimed", "before", "reached", "limit", "ok", "bin
 STATUS += ["reachable", "rows_needed"]
 
 
+def answer(explanation: Explanation, output: str = "") -> tuple[str, tuple[str, ...]]:
+    """Return the answer in one sentence, and the changes that matter most.
+
+    Parameters
+    ----------
+    explanation
+        What to put into words.
+    output
+        What the model's output is called.
+    """
+    view = View(explanation, output)
+    return answer_sentence(view), first_changes(view)
+
+
+def headline(explanation: Explanation, output: str = "") -> str:
+    """Return the answer as one line of text; see `answer`."""
+    return headline_of(View(explanation, output))
+
+
+def change_table(explanation: Explanation) -> str:
+    """Return the changes as a table of text, largest effect on the output first."""
+    view = View(explanation)
+    unit = " (points)" if view.probability else ""
+    table = [("feature", f"effect on the mean output{unit}", "change in the rows that change")]
+    table += change_lines(view)
+    widths = [max(len(row[k]) for row in table) for k in range(2)]
+    return "\n".join(f"{a:<{widths[0]}}  {b:>{widths[1]}}  {c}" for a, b, c in table)
+
+
 def drift(explanation: Explanation, changes: pd.DataFrame | None = None) -> pd.DataFrame:
     """PSI and KS of the model's output and of every feature that may move.
 
@@ -37,32 +63,8 @@ def drift(explanation: Explanation, changes: pd.DataFrame | None = None) -> pd.D
     asked = explanation.main_output
     before, after = explanation.factual_outputs[:, asked], explanation.outputs[:, asked]
     first = pd.DataFrame({"psi": psi(before, after), "ks": ks(before, after)}, ["model output"])
-    features = (changes_of(explanation) if changes is None else changes)[["psi", "ks"]]
-    return pd.concat([first, features]).rename_axis("feature")
-
-
-def output_table(explanation: Explanation, column: int = 0) -> pd.DataFrame:
-    """Mean and quantiles of the model's output, before and after."""
-    levels = (0.1, 0.25, 0.5, 0.75, 0.9)
-    both = {
-        "factual": explanation.factual_outputs[:, column],
-        "counterfactual": explanation.outputs[:, column],
-    }
-    names = ["mean", *(f"{percent(level)} quantile" for level in levels)]
-    table = {k: [v.mean(), *np.quantile(v, levels)] for k, v in both.items()}
-    return pd.DataFrame(table, index=names)
-
-
-def correlation_changes(
-    names: list[Hashable], before: np.ndarray, after: np.ndarray, most: int = 8
-) -> list[tuple[Hashable, Hashable, float, float]]:
-    """The pairs of numbers whose correlation changes most: names, before, after."""
-    rows, columns = np.triu_indices(len(names), k=1)
-    order = np.argsort(-np.abs(after - before)[rows, columns], kind="stable")[:most]
-    return [
-        (names[i], names[k], float(before[i, k]), float(after[i, k]))
-        for i, k in zip(rows[order], columns[order], strict=True)
-    ]
+    features = explanation.changes() if changes is None else changes
+    return pd.concat([first, features[["psi", "ks"]]]).rename_axis("feature")
 
 
 def fingerprints(explanation: Explanation) -> dict[str, str]:
@@ -83,34 +85,32 @@ def summary(explanation: Explanation, output: str = "") -> dict[str, Any]:
     mean_before, mean_after), changes (one record per feature), drift, limits, seed, hashes,
     notices.
     """
-    status, certificate = explanation.status, explanation.certificate
-    view = View(explanation, output)
+    status, problem, view = explanation.status, explanation.problem, View(explanation, output)
+    before, after = view.means
     changes = view.changes.reset_index().to_dict(orient="records")
+    drifts = drift(explanation, view.changes).to_dict(orient="index")
     content: dict[str, Any] = {
         "format": FORMAT,
         "elsewise": version("elsewise"),
-        "headline": headline(explanation, output),
+        "headline": headline_of(view),
         "status": {
             "verdict": status.verdict.value,
             "text": str(status),
             **{name: getattr(status, name) for name in STATUS},
         },
-        "certificate": certificate.to_dict(),
-        "rows": len(explanation.outputs),
+        "certificate": explanation.certificate.to_dict(),
+        "rows": view.rows,
         "rows_moved": int(view.moved.sum()),
         "output": {
-            "description": explanation.problem.outputs.description,
-            "target": explanation.problem.target.name,
-            "mean_before": float(explanation.factual_outputs[:, explanation.main_output].mean()),
-            "mean_after": float(explanation.outputs[:, explanation.main_output].mean()),
+            "description": problem.outputs.description,
+            "target": problem.target.name,
+            "mean_before": before,
+            "mean_after": after,
         },
         "changes": [record | {"feature": str(record["feature"])} for record in changes],
-        "drift": [
-            {"feature": str(name), **row}
-            for name, row in drift(explanation, view.changes).to_dict(orient="index").items()
-        ],
-        "bounds": dataclasses.asdict(explanation.problem.bounds),
-        "seed": explanation.problem.seed,
+        "drift": [{"feature": str(name), **row} for name, row in drifts.items()],
+        "bounds": dataclasses.asdict(problem.bounds),
+        "seed": problem.seed,
         "hashes": fingerprints(explanation),
         "notices": list(status.notices),
     }

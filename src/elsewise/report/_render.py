@@ -1,19 +1,32 @@
-"""Charts and flows of `plots` as HTML and SVG: places in per cent of a frame, text beside it.
+"""Templates filled with escaped text, and charts and flows of `plots` drawn as HTML and SVG.
 
-Text is HTML, so that it keeps its size on a phone, wraps instead of being cut off, and follows the
-page's colours.
+Places are in per cent of a frame. Text is HTML beside it, so that it keeps its size on a phone,
+wraps instead of being cut off, and follows the page's colours.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable
-from typing import NamedTuple
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from elsewise.plots.charts import Axis, Chart, Flow, Mark
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+NAMES = ("page", "comparison", "difference", "parts", "pictures", "notebook")
+CITATION = (
+    "L. You, L. Cao, M. Nilsson, B. Zhao, L. Lei. Distributional Counterfactual Explanations With "
+    "Optimal Transport. AISTATS 2025."
+)
+CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 
 # What is nearer together than this has no axis of its own.
 SMALLEST = 1e-290
@@ -21,6 +34,42 @@ SMALLEST = 1e-290
 STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 # Pixels of a line of text in a chart, and share of a bar's place that stays free on either side.
 LINE, GAP = 13, 0.06
+
+
+@cache
+def _environment() -> Environment:
+    """Return the templates, ready to be rendered."""
+    from jinja2 import DictLoader, Environment, StrictUndefined
+
+    made = Environment(
+        loader=DictLoader({f"{name}.html": read(f"{name}.html") for name in NAMES}),
+        autoescape=True,
+        finalize=_printable,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= {"drawing": drawing, "flow_bands": flow_bands}
+    return made
+
+
+def _printable(value: Any) -> Any:
+    """Replace control characters, which have no place in HTML, in texts but not in pictures."""
+    if isinstance(value, str) and not hasattr(value, "__html__"):
+        return CONTROL.sub("\N{REPLACEMENT CHARACTER}", value)
+    return value
+
+
+def fill(name: str, **parts: Any) -> str:
+    """Return the template of this name, filled with the parts and the style of all pages."""
+    template = _environment().get_template(f"{name}.html")
+    return template.render(style=read("style.css"), citation=CITATION, **parts)
+
+
+@cache
+def read(name: str) -> str:
+    """Return a file of the folder of templates."""
+    return files("elsewise.report").joinpath("templates", name).read_text(encoding="utf-8")
 
 
 class Tick(NamedTuple):

@@ -1,0 +1,169 @@
+"""Pages beside the report: a comparison, a difference, and what a notebook shows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from elsewise.errors import InvalidInput
+from elsewise.plots import charts
+from elsewise.report._parts import Section, card, frame_table, placed_bars, table
+from elsewise.report._render import fill
+from elsewise.report._view import View
+from elsewise.report._words import (
+    answer_sentence,
+    change_lines,
+    headline_of,
+    meaning,
+    reached_words,
+    side_words,
+)
+from elsewise.text import amount, percent
+
+if TYPE_CHECKING:
+    from elsewise._difference import Difference
+    from elsewise.certificate import Certificate
+    from elsewise.explanation import Explanation
+
+# Attributes of a difference with a bar of their own, and features that a notebook shows.
+MOST_BARS, MOST_CHANGES = 12, 8
+
+
+def render_comparison(
+    explanations: Mapping[str, Explanation],
+    *,
+    title: str = "Explanations side by side",
+    output: str | Mapping[str, str] = "",
+) -> str:
+    """Return one page that compares several explanations.
+
+    Parameters
+    ----------
+    explanations
+        Explanations by the name each is shown under.
+    title
+        Title of the page.
+    output
+        What the model's output is called, in all of them or by the name of each.
+    """
+    if not explanations:
+        expected, fix = "at least one explanation", "pass {'name': explanation}"
+        raise InvalidInput("explanations", expected=expected, received="none", fix=fix)
+    views = {
+        name: View(explanation, output if isinstance(output, str) else output[name])
+        for name, explanation in explanations.items()
+    }
+    return fill(
+        "comparison",
+        title=title,
+        headlines={name: headline_of(view) for name, view in views.items()},
+        verdicts={name: e.certificate.verdict for name, e in explanations.items()},
+        sections=[_distances(views), _features(views)],
+    )
+
+
+def _distances(views: Mapping[str, View]) -> Section:
+    rows, records = [], []
+    for name, view in views.items():
+        certificate = view.explanation.certificate
+        sides = {"inputs": certificate.inputs, "outputs": certificate.outputs}
+        distances = {side: found.estimate for side, found in sides.items()}
+        limits = {f"{side}_limit": found.at_most for side, found in sides.items()}
+        records.append({"name": name, **distances, **limits})
+        rows.append(
+            (
+                name,
+                certificate.verdict.value,
+                *map(view.level, view.means),
+                f"{int(view.moved.sum()):,} of {view.rows:,}",
+                *map(amount, limits.values()),
+                view.explanation.problem.target.name,
+            )
+        )
+    columns = ["explanation", "verdict", "mean output before", "after", "rows that change"]
+    columns += ["input limit", "output limit", "target"]
+    return Section(
+        anchor="comparison",
+        title="Distances and certificates",
+        tables=(table("Side by side", columns, rows),),
+        cards=(card(charts.comparison(pd.DataFrame(records))),),
+    )
+
+
+def _features(views: Mapping[str, View]) -> Section:
+    shares = {name: view.changes["share"] for name, view in views.items()}
+    found = pd.concat(shares, axis=1).fillna(0.0)
+    found = found.loc[found.mean(axis=1).sort_values(ascending=False, kind="stable").index]
+    cells = zip(found.index, found.to_numpy().tolist(), strict=True)
+    rows = [(str(name), *map(percent, row)) for name, row in cells]
+    return Section(
+        anchor="features",
+        title="Features by their share of the distance",
+        tables=(table("Share of the distance", ("feature", *shares), rows),),
+    )
+
+
+def render_difference(
+    difference: Difference, *, title: str = "What changed between two samples"
+) -> str:
+    """Return the report of a difference as one HTML page, without single rows.
+
+    Parameters
+    ----------
+    difference
+        What `elsewise.difference` returned.
+    title
+        Title of the page.
+    """
+    bars = charts.waterfall_bars(difference, MOST_BARS)
+    cells = placed_bars(bars.texts, bars.starts, bars.ends, bars.looks)
+    drawn = zip(bars.names, cells, strict=True)
+    parts = frame_table(difference.table(), "Parts of the change, with simultaneous intervals")
+    found = Section(
+        anchor="parts",
+        title="What it goes through",
+        text=("Pale parts are not named with confidence.",),
+        tables=(table(bars.title, ("attribute", bars.axis.label), drawn), parts),
+    )
+    groups = frame_table(difference.groups, "Found on these rows, without an interval")
+    whom = Section(anchor="groups", title="Whose scores moved most", tables=(groups,))
+    names = ("before", "after", "change")
+    facts = [(name, amount(float(getattr(difference, name)))) for name in names]
+    return fill(
+        "difference",
+        title=title,
+        sentences=difference.sentences(),
+        facts=[*facts, ("rows", " and ".join(f"{size:,}" for size in difference.sizes))],
+        sections=[found, whom] if len(difference.groups) else [found],
+    )
+
+
+def explanation_html(explanation: Explanation) -> str:
+    """Return the answer, the certificate and the largest changes as HTML."""
+    view = View(explanation)
+    rows, unit = change_lines(view, MOST_CHANGES), ", points" if view.probability else ""
+    return certificate_html(explanation.certificate, answer_sentence(view), rows, unit)
+
+
+def certificate_html(
+    certificate: Certificate,
+    sentence: str = "",
+    rows: Sequence[tuple[str, str, str]] = (),
+    unit: str = "",
+) -> str:
+    """Return the certificate as HTML, below an answer and above the largest changes, if any."""
+    sides = (("inputs", certificate.inputs), ("outputs", certificate.outputs))
+    words = [side_words(name, side) for name, side in sides]
+    if certificate.reached is not None and not sentence:
+        words.insert(0, reached_words(certificate))
+    return fill(
+        "notebook",
+        sentence=sentence,
+        verdict=certificate.verdict,
+        words=words,
+        meaning=meaning(certificate),
+        rows=rows,
+        unit=unit,
+    )
