@@ -240,3 +240,34 @@ def test_one_limit_and_few_changes(question, sparse):
     assert_legal(explanation)
     assert_outputs(explanation, score)
     assert_map(explanation)
+
+
+@pytest.mark.parametrize("bounds", [ew.Bounds(), ew.Bounds(outputs=0.05)], ids=["rows", "distance"])
+@pytest.mark.parametrize(
+    "hold",
+    [
+        lambda schema: schema.freeze("is1"),
+        lambda schema: schema.range("is1", 0, 0.75),
+        lambda schema: schema.only_increase("is0"),
+        lambda schema: schema.only_decrease("is0"),
+        lambda schema: schema.freeze("is0", "is1"),
+    ],
+    ids=["frozen", "range", "increase", "decrease", "two frozen"],
+)
+def test_a_one_hot_group_with_a_held_member_keeps_its_1(
+    hold: Callable[[ew.Schema], ew.Schema], bounds: ew.Bounds
+) -> None:
+    rng = np.random.default_rng(0)
+    where = rng.integers(0, 3, 60)
+    rows = pd.DataFrame({"a": rng.normal(size=60)} | {f"is{k}": 1 * (where == k) for k in range(3)})
+    answer = ew.explain(
+        lambda frame: 1.0 / (1.0 + np.exp(-frame["a"] - 2.0 * frame["is0"])),
+        rows,
+        target=ew.targets.at_most(0.4),
+        schema=hold(ew.Schema.infer(rows).one_hot_group("is", ["is0", "is1", "is2"])),
+        bounds=bounds,
+        settings=ew.Settings(iterations=4, draws=39),
+        certify="in-sample",
+    )
+    assert_legal(answer)
+    assert_map(answer)

@@ -371,3 +371,11 @@ def test_advice_names_no_bound_where_none_was_given() -> None:
     answer = ew.explain(score, rows, target=ew.targets.mean(3.0), certify="in-sample")
     assert "bound" not in str(answer.status)
     assert "ask for less" in str(answer.status)
+
+
+def test_a_mean_of_rows_none_of_which_may_move_is_not_possible() -> None:
+    rows = people(50)
+    schema = ew.Schema.infer(rows).rule("a > 0").rule("a <= 0")
+    found = ask(fitted("linear"), rows, targets.shift(0.1), schema=schema)
+    assert found.status.verdict is Verdict.NOT_POSSIBLE
+    assert not differs(found).any(axis=None)

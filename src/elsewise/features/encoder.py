@@ -216,11 +216,17 @@ class Encoder:
 
     @property
     def restricted(self) -> bool:
-        """Whether there are rules or derived columns for rows to obey."""
-        return bool(self.made or self.tests or self.schema.lost)
+        """Whether there is more for rows to obey than the boxes of their cells.
+
+        A one-hot group needs it where a member cannot move as the others do: its 1 could be taken
+        away and find no place.
+        """
+        features = self.schema.features
+        held = any(f.group and (not f.free or f.direction or f.declared) for f in features)
+        return bool(held or self.made or self.tests or self.schema.lost)
 
     def obeys(self, codes: Array) -> np.ndarray:
-        """Return, bool (n,), the rows that keep every rule and agree with derived columns.
+        """Return, bool (n,), the rows that keep rules and groups and agree with derived columns.
 
         Examples
         --------
@@ -242,6 +248,8 @@ class Encoder:
             holds &= made.legal(codes)
         for test in self.tests:
             holds &= test(codes)
+        for _, wrong in _wrong_groups(self.schema.features, codes):
+            holds &= ~wrong
         return holds
 
     def keep_given(self, codes: np.ndarray) -> Encoder:
@@ -442,11 +450,20 @@ def _cast(values: np.ndarray, dtype: Any) -> Any:
     return pd.array(values, dtype=dtype)
 
 
-def _check_groups(features: tuple[Feature, ...], codes: np.ndarray) -> None:
-    """Refuse rows in which a one-hot group has not exactly one 1."""
+def _wrong_groups(
+    features: tuple[Feature, ...], codes: np.ndarray
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield each one-hot group's cells and the rows, bool (n,), that have not exactly one 1."""
     for group in dict.fromkeys(f.group for f in features if f.group is not None):
         members = codes[:, [f.group == group for f in features]]
-        wrong = ~(((members == 0) | (members == 1)).all(axis=1) & (members.sum(axis=1) == 1))
+        one = ((members == 0) | (members == 1)).all(axis=1) & (members.sum(axis=1) == 1)
+        yield members, ~one
+
+
+def _check_groups(features: tuple[Feature, ...], codes: np.ndarray) -> None:
+    """Refuse rows in which a one-hot group has not exactly one 1."""
+    groups = dict.fromkeys(f.group for f in features if f.group is not None)
+    for group, (members, wrong) in zip(groups, _wrong_groups(features, codes), strict=True):
         if wrong.any():
             row = int(np.flatnonzero(wrong)[0])
             raise InvalidInput(

@@ -162,7 +162,8 @@ def find_ways(
     costs = np.full(len(plain), np.inf)
     ways = Ways(plain.copy(), plain, costs, row_noise(plain, problem.seed, 1)[:, 0], inside, frozen)
     if not recorded.menu.attributes or not moving.size:
-        return ways
+        # A mean is asked about its ways even where there are none.
+        return ways if question.wanted else _trades(problem, recorded, ways, [], stop)
     ways = ways._replace(attempted=True)
     count = len(recorded.menu.owner) + recorded.menu.attributes
     size = max(1, min(_budget() // (count * plain.shape[1]), 512))
