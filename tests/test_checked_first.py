@@ -182,3 +182,25 @@ def test_an_index_that_no_file_can_hold_is_refused_before_the_search() -> None:
 def test_counts_that_no_memory_holds_are_refused(name: str) -> None:
     with pytest.raises(InvalidInput, match=rf"settings\.{name}: expected .* at most 10,000,000"):
         ew.Settings(**{name: 10**30})
+
+
+@pytest.mark.parametrize("value", [np.zeros(3), ROWS, [1]], ids=["array", "frame", "list"])
+@pytest.mark.parametrize("name", ["certify", "population"])
+def test_choices_that_are_no_text_are_refused(name: str, value: Any) -> None:
+    with pytest.raises(InvalidInput, match=rf"{name}: expected '"):
+        explain(never, **{name: value})
+
+
+@pytest.mark.parametrize("width", [-1.0, 1e7, 1e300, 10**30, NAN])
+def test_windows_wider_than_any_rows_are_refused(width: float) -> None:
+    with pytest.raises(InvalidInput, match=r"settings\.smoothing: expected a number from 0 to"):
+        ew.Settings(smoothing=width)
+
+
+@pytest.mark.parametrize("name", ["b", "c"])
+def test_a_file_derives_no_category_and_frees_no_derived_column(name: str) -> None:
+    content = tomllib.loads(ew.Schema.infer(ROWS).to_toml())
+    more = {"derived": "a + 1"} | ({"free": True} if name == "b" else {})
+    content["columns"][name] |= more
+    with pytest.raises(InvalidInput, match=f"column '{name}': expected a"):
+        ew.Schema.from_toml(as_toml(content))

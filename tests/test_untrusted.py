@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import shutil
 import tomllib
 import zipfile
 from collections.abc import Callable, Iterator
@@ -18,6 +19,10 @@ from benchmarks.campaign.mutations import as_toml
 
 import elsewise as ew
 from elsewise import saving, targets
+from elsewise._difference import _store
+from elsewise._storage import read_arrays
+from elsewise.cli import main
+from elsewise.cli._inputs import read_table
 from elsewise.errors import InvalidInput, SavedRunError
 
 RNG = np.random.default_rng(0)
@@ -281,6 +286,10 @@ ARRAYS = {
     "directions of another space": lambda a: {"directions": a["directions"][:, :-1]},
     "an unknown source": lambda a: {"edit_sources": a["edit_sources"] + 17},
     "knots without displacements": lambda a: {"anchor_knots": a["anchor_knots"][:, :-1]},
+    "knots that fall": lambda a: {"anchor_knots": -a["anchor_knots"]},
+    "knots too large": lambda a: {"anchor_knots": a["anchor_knots"] + 1e308},
+    "missing knots": lambda a: {"anchor_knots": np.full_like(a["anchor_knots"], np.nan)},
+    "true displacements": lambda a: {"anchor_displacements": a["anchor_displacements"] > 0},
     "eta out of range": lambda a: {"etas": a["etas"] + 2},
     "fewer sparsities": lambda a: {"sparsities": a["sparsities"][:-1]},
 }
@@ -293,6 +302,101 @@ def test_arrays_that_do_not_fit_are_refused(name: str, run: Path) -> None:
     rearrange(run, **ARRAYS[name](arrays))
     with pytest.raises(SavedRunError, match=r"damaged in arrays\.npz"):
         ew.load(run)
+
+
+def test_a_question_about_other_outputs_is_refused(tmp_path: Path) -> None:
+    run = ew.explain(score, ROWS, target=ew.targets.at_most(0.45)).save(tmp_path / "run")
+    for change in ({"upper": [0.4, 0.5]}, {"column": 1}, {"column": -1}):
+        rewrite(run, lambda r, c=change: r["question map"]["question"]["wanted"].update(c))
+        with pytest.raises(SavedRunError, match="'question map'"):
+            ew.load(run)
+
+
+# --- policies and differences ---------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def policy_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    answer = ew.explain(score, ROWS, target=ew.targets.at_most(0.45))
+    return answer.policy(2, assign="rule").save(tmp_path_factory.mktemp("policy") / "run")
+
+
+POLICIES: dict[str, Callable[[dict[str, Any]], object]] = {
+    "a line that is none": lambda p: p["lines"][0].append(1),
+    "a cost in words": lambda p: p.update(cost="__import__('os')"),
+    "prices of too few columns": lambda p: p.update(cost=[1.0]),
+    "a rule about a column there is not": lambda p: p["rules"][0].append([9, 0.0, True, False]),
+    "fewer rules than actions": lambda p: p["rules"].pop(),
+    "other outputs": lambda p: p["wanted"].update(upper=[0.1, 0.2, 0.3]),
+    "an infinite step": lambda p: p["add"][0].__setitem__(0, float("inf")),
+    "a count in words": lambda p: p["explained"].__setitem__(0, "40"),
+    "no verdict": lambda p: p.update(verdict="excellent"),
+    "no grid": lambda p: p.pop("grid"),
+}
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_policies_that_are_none_are_refused(name: str, policy_run: Path, tmp_path: Path) -> None:
+    run = shutil.copytree(policy_run, tmp_path / "run")
+    assert ew.Policy.load(run, model=score).lines
+    content = json.loads((run / "policy.json").read_text("utf-8"))
+    POLICIES[name](content)
+    (run / "policy.json").write_text(json.dumps(content), "utf-8")
+    with pytest.raises(SavedRunError, match=r"policy\.json: the saved policy cannot be read"):
+        ew.Policy.load(run, model=score)
+
+
+@pytest.mark.parametrize("file", ["policy.json", "command.json"])
+def test_deep_notes_and_policies_are_refused(
+    file: str, policy_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = shutil.copytree(policy_run, tmp_path / "run")
+    (run / file).write_text("[" * 100_000)
+    with pytest.raises(SystemExit, match="2"):
+        main(["report", str(run)])
+    assert f"{file}" in capsys.readouterr().err
+
+
+DIFFERENCES: dict[str, Callable[[dict[str, Any], dict[str, np.ndarray]], object]] = {
+    "a number in words": lambda r, a: r.update(before="0.5"),
+    "missing numbers": lambda r, a: r["parts"].update(part=[float("nan")] * len(r["parts"]["low"])),
+    "a column too few": lambda r, a: r["parts"].pop("named"),
+    "a column too short": lambda r, a: r["parts"]["low"].pop(),
+    "a functional there is not": lambda r, a: r.update(functional=["mean"]),
+    "groups of something": lambda r, a: r.update(groups={"who": [1]}),
+    "a confidence of 2": lambda r, a: r.update(confidence=2.0),
+    "rows in neither sample": lambda r, a: a.update(before=a["before"] + 99),
+    "masses that are missing": lambda r, a: a.update(mass=a["mass"][1:]),
+}
+
+
+@pytest.mark.parametrize("name", DIFFERENCES)
+def test_differences_that_are_none_are_refused(name: str, tmp_path: Path) -> None:
+    rows = ROWS.drop(columns="day")
+    path = ew.difference(score, rows[:20], rows[20:], draws=19).save(tmp_path / "found.npz")
+    assert ew.Difference.load(path).sizes == (20, 20)
+    arrays = read_arrays(path)
+    record = json.loads(arrays.pop("record").tobytes())
+    del record["hash"]
+    DIFFERENCES[name](record, arrays)
+    record["hash"] = _store._digest(record, arrays)
+    np.savez(path, record=np.frombuffer(json.dumps(record).encode(), np.int8), **arrays)
+    with pytest.raises(SavedRunError, match=r"found\.npz: expected what Difference\.save wrote"):
+        ew.Difference.load(path)
+
+
+def test_a_table_whose_reader_fails_in_any_way_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "rows.parquet"
+    path.write_bytes(b"PAR1")
+
+    def fail(path: Path) -> None:
+        raise KeyError("pandas_type")  # what one changed letter in the metadata of a file came to
+
+    monkeypatch.setattr(pd, "read_parquet", fail)
+    with pytest.raises(InvalidInput, match=r"a readable \.csv or \.parquet file"):
+        read_table(path)
 
 
 def test_rules_stay_lost_when_a_loaded_run_is_saved_again(tmp_path: Path) -> None:

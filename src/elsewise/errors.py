@@ -29,6 +29,7 @@ __all__ = [
     "SavedRunError",
     "bad_column",
     "check_fields",
+    "checked",
     "from_mapping",
 ]
 
@@ -130,7 +131,7 @@ def check_fields(
     for name, kind in _hints(cast(Any, type(record))).items():
         given, place, check = getattr(record, name), f"{argument}.{name}", checks.get(name)
         try:
-            value = _checked(place, given, kind)
+            value = checked(place, given, kind)
             fine = check is None or value is None or check.holds(value)
         except InvalidInput:
             if check is None:
@@ -153,7 +154,7 @@ def from_mapping(kind: type[_Record], content: Any, argument: str) -> _Record:
     if lacking := [name for name in required if name not in content]:
         raise _wrong(argument, f"a field {lacking[0]!r}", "none")
     hints = _hints(cast(Any, kind))
-    values = {name: _checked(f"{argument}.{name}", v, hints[name]) for name, v in content.items()}
+    values = {name: checked(f"{argument}.{name}", v, hints[name]) for name, v in content.items()}
     return kind(**values)
 
 
@@ -163,23 +164,27 @@ def _hints(kind: Any) -> dict[str, Any]:
     return {field.name: hints[field.name] for field in fields(kind)}
 
 
-def _checked(argument: str, value: Any, kind: Any) -> Any:
-    """Return the value as ``kind``: a class, a union or a tuple of classes; or refuse it."""
+def checked(argument: str, value: Any, kind: Any) -> Any:
+    """Return a value, as read from JSON, as ``kind``: a class, a union, a tuple; or refuse it."""
     if getattr(value, "shape", None) == () and hasattr(value, "item"):
         value = value.item()
     if get_origin(kind) in (Union, UnionType):
         for option in get_args(kind):
             try:
-                return _checked(argument, value, option)
+                return checked(argument, value, option)
             except InvalidInput:
                 continue
     elif get_origin(kind) in (tuple, Sequence):
         parts = get_args(kind) if get_origin(kind) is tuple else (*get_args(kind), ...)
         if isinstance(value, tuple | list):
             if parts[-1] is Ellipsis:
-                return tuple(_checked(argument, part, parts[0]) for part in value)
+                return tuple(checked(argument, part, parts[0]) for part in value)
             if len(value) == len(parts):
-                return tuple(map(_checked, [argument] * len(parts), value, parts))
+                return tuple(map(checked, [argument] * len(parts), value, parts))
+    elif isinstance(kind, type) and issubclass(kind, tuple) and hasattr(kind, "_fields"):
+        parts = tuple(get_type_hints(kind).values())
+        if isinstance(value, tuple | list) and len(value) == len(parts):
+            return kind(*map(checked, [argument] * len(parts), value, parts))
     elif get_origin(kind) is dict:
         if isinstance(value, dict):
             return value

@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 
 from elsewise import targets
-from elsewise._arrays import Array, to_numpy
+from elsewise._arrays import LARGEST, Array, to_numpy
 from elsewise._storage import folder_in_place, read_arrays, read_json, write_arrays
 from elsewise.certificate import Certificate
-from elsewise.errors import SavedRunError, from_mapping
+from elsewise.errors import SavedRunError, checked, from_mapping
 from elsewise.explanation import Explanation, Status
 from elsewise.features import Encoder, pack_index, unpack_index
 from elsewise.maps import AnyMap, Map
@@ -186,6 +186,8 @@ def _map(
     menu = Menu(**{f.name: arrays[f"menu_{f.name}"] for f in dataclasses.fields(Menu)})
     menu.check(arrays["factual"].shape[1])
     question = Question.from_dict(saved["question"])
+    if question.wanted is not None:
+        question.wanted.check(arrays["outputs"].shape[1])
     return from_mapping(QuestionMap, {**saved, "menu": menu, "question": question}, "question map")
 
 
@@ -300,7 +302,7 @@ def _rebuild(
         map=part("question map", lambda saved: _map(saved, arrays, steps, motion)),
         certificate=part("certificate", Certificate.from_dict),
         status=part("status", _status),
-        iterations=part("history", lambda rows: tuple(map(_iteration, rows))),
+        iterations=part("history", lambda rows: checked("history", rows, tuple[Iteration, ...])),
         settings=part("settings", _settings),
     )
 
@@ -314,12 +316,6 @@ def _settings(content: dict[str, Any]) -> Settings:
 
 def _status(content: dict[str, Any]) -> Status:
     return from_mapping(Status, {**content, "verdict": Verdict(content["verdict"])}, "status")
-
-
-def _iteration(values: list[Any]) -> Iteration:
-    if not all(isinstance(value, int | float) for value in values):
-        raise TypeError("an iteration holds something else than numbers")
-    return Iteration(*values)
 
 
 def _positive(value: Any) -> float:
@@ -351,7 +347,8 @@ def _check_step(step: Step, sizes: tuple[int, int, int]) -> None:
     size, columns, outputs = sizes
     count, several = step.directions.shape[1], step.output_directions.shape[1]
     expected = [(step.directions, (size, count)), (step.output_directions, (outputs, several))]
-    for maps, rows in ((step.anchors, count), (step.wanted, several)):
+    found = (step.anchors, step.wanted)
+    for maps, rows in zip(found, (count, several), strict=True):
         if maps is not None:
             knots = maps.knots.shape[1]
             expected += [(maps.knots, (rows, knots)), (maps.displacements, (rows, knots))]
@@ -363,6 +360,14 @@ def _check_step(step: Step, sizes: tuple[int, int, int]) -> None:
             raise ValueError("edit_sources: no source of this number")
     if any(tuple(table.shape) != shape for table, shape in expected):
         raise ValueError("tables whose shapes do not fit the columns")
+    cells = () if step.edits is None else (step.edits.values, step.edits.donors)  # may be missing
+    for table, _ in expected:
+        values = to_numpy(table)
+        known = np.isnan(values) if any(table is one for one in cells) else False
+        if values.dtype.kind not in "fi" or not np.all(known | (np.abs(values) <= LARGEST)):
+            raise ValueError("tables of numbers that are not finite, or too large")
+    if any(maps is not None and np.any(np.diff(to_numpy(maps.knots)) < 0) for maps in found):
+        raise ValueError("knots that do not rise")
     if not (0.0 <= step.eta <= 1.0 and 0.0 <= step.sparsity < float("inf")):
         raise ValueError("etas or sparsities out of range")
 

@@ -24,7 +24,7 @@ from typer import Argument, Option
 from elsewise import report as reports
 from elsewise._difference import difference as difference_of
 from elsewise._explain import explain as explain_rows
-from elsewise._storage import folder_in_place, write_text
+from elsewise._storage import folder_in_place, read_json, write_text
 from elsewise.cli import _demo
 from elsewise.cli._console import Interrupted, ended_by, give_up, interruptible, say, tell
 from elsewise.cli._exports import check_formats, export, write_table
@@ -452,11 +452,11 @@ def _tables(
 def _about(run: Path) -> dict[str, Any]:
     """How a run was made; runs saved from Python do not say."""
     try:
-        known = json.loads((run / COMMAND).read_text(encoding="utf-8"))
+        known = read_json(run / COMMAND)
         return {"command": str(known["command"]), "output": str(known["output"])}
     except FileNotFoundError:
         return {"command": None, "output": "model output"}
-    except (ValueError, KeyError, TypeError) as error:
+    except (SavedRunError, KeyError, TypeError) as error:
         raise SavedRunError(f"{run}: {COMMAND} is damaged. Fix: remove that file.") from error
 
 

@@ -48,7 +48,8 @@ def read_table(path: Path, argument: str = "rows") -> pd.DataFrame:
         return pd.read_csv(path)
     except ImportError as error:
         raise MissingExtra("pyarrow", "parquet") from error
-    except (ValueError, OSError) as error:
+    # The file may be anybody's: there is no telling what its readers raise.
+    except Exception as error:
         fix = "open the file and check its first lines"
         raise _refused(argument, TABLES, path, fix, error) from error
 

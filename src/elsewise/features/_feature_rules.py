@@ -150,6 +150,8 @@ def checked(feature: Feature) -> Feature:
         directed(feature, feature.direction)
     if feature.group is not None:
         grouped(replace(feature, group=None), feature.group)
+    if feature.derived is not None:
+        made_of_others(feature, feature.derived)
     return feature
 
 

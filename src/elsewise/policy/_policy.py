@@ -14,7 +14,7 @@ import pandas as pd
 
 from elsewise._arrays import to_numpy
 from elsewise._resources import using
-from elsewise._storage import write_text
+from elsewise._storage import read_json, write_text
 from elsewise.certificate import share_limit
 from elsewise.errors import InvalidInput, SavedRunError, from_mapping
 from elsewise.explanation import Explanation
@@ -92,6 +92,57 @@ class Count(NamedTuple):
         there = self.inside + self.arriving
         reach = share_limit(self.arriving, self.needing, level)
         return reach, share_limit(there, self.rows, level)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Saved:
+    """A policy's file, which may be anybody's: under the names and types of the fields."""
+
+    rows: str
+    add: tuple[tuple[float, ...], ...]
+    put: tuple[tuple[float, ...], ...]
+    most: float
+    wanted: Wanted
+    grid: tuple[float, ...]
+    cost: str | tuple[float, ...] | None
+    rules: tuple[tuple[Condition, ...], ...] | None
+    price: float
+    tie: float
+    asked: float
+    lines: tuple[Line, ...]
+    means: tuple[float, float]
+    explained: Count
+    unseen: Count | None
+    verdict: Verdict
+    reason: str
+
+    def actions(self, explanation: Explanation) -> Actions:
+        """Return the actions; refuse what does not fit them, one another or the run."""
+        if self.rows != _fingerprint(explanation):
+            raise ValueError("it is of another run")
+        columns, count = len(explanation.encoder.columns), len(self.lines)
+        self.wanted.check(explanation.problem.outputs.columns)
+        wrong = isinstance(self.cost, str) and self.cost != "function"
+        widths = {columns, len(self.grid), *map(len, self.add + self.put)}
+        widths |= {len(self.cost)} if isinstance(self.cost, tuple) else set()
+        counts = {
+            count,
+            len(self.add),
+            len(self.put),
+            *([] if self.rules is None else [len(self.rules)]),
+        }
+        asked = [condition.column for rule in self.rules or () for condition in rule]
+        if (
+            wrong
+            or widths != {columns}
+            or counts != {count}
+            or not set(asked) <= set(range(columns))
+        ):
+            raise ValueError("its parts do not fit one another")
+        add, put = (np.array(getattr(self, name), float).reshape(-1, columns) for name in ACTIONS)
+        if not np.isfinite(add).all() or np.isinf(put).any():
+            raise ValueError("an action without a number")
+        return Actions(add, put)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -275,34 +326,26 @@ class Policy:
         """Read a saved policy; ``model``, and ``cost`` if it was a function, are for `apply`."""
         explanation, place = load(folder, model), Path(folder) / FILE
         try:
-            record = json.loads(place.read_text(encoding="utf-8"))
-            if record["rows"] != _fingerprint(explanation):
-                raise ValueError("it is of another run")
-            given, unseen, rules = record["cost"], record["unseen"], record["rules"]
-            shape = -1, len(record["grid"])
-            return cls(
-                explanation=explanation,
-                question=Question(
-                    problem=explanation.problem,
-                    encoder=explanation.encoder,
-                    wanted=from_mapping(Wanted, record["wanted"], "wanted"),
-                    cost=(cost or _no_cost) if given == "function" else given,
-                    most=record["most"],
-                    grid=np.array(record["grid"]),
-                ),
-                actions=Actions(*(np.array(record[n], float).reshape(shape) for n in ACTIONS)),
-                rules=rules and tuple(tuple(Condition(*one) for one in rule) for rule in rules),
-                lines=tuple(Line(*line) for line in record["lines"]),
-                explained=Count(*record["explained"]),
-                unseen=unseen and Count(*unseen),
-                **{n: record[n] for n in ("price", "tie", "asked", "reason", "means")},
-                verdict=Verdict(record["verdict"]),
-            )
-        except (OSError, KeyError, TypeError, ValueError) as error:
+            saved = from_mapping(_Saved, read_json(place), "policy")
+            actions = saved.actions(explanation)
+        except (OSError, SavedRunError, ValueError) as error:
             raise SavedRunError(
                 f"{place}: the saved policy cannot be read ({type(error).__name__}: {error}). "
                 "Fix: save it again."
             ) from error
+        return cls(
+            explanation=explanation,
+            question=Question(
+                problem=explanation.problem,
+                encoder=explanation.encoder,
+                wanted=saved.wanted,
+                cost=(cost or _no_cost) if saved.cost == "function" else saved.cost,  # type: ignore[arg-type]
+                most=saved.most,
+                grid=np.array(saved.grid),
+            ),
+            actions=actions,
+            **{name: getattr(saved, name) for name in SAVED},
+        )
 
 
 def _fingerprint(explanation: Explanation) -> str:

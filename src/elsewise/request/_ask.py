@@ -85,7 +85,7 @@ def _question(problem: Problem, settings: Settings) -> Question | None:
 
 def _of_population(population: object, bounds: Bounds) -> Bounds:
     """The limits of a sample, or of a population that is known to the last row."""
-    if population not in ("sample", "all"):
+    if not isinstance(population, str) or population not in ("sample", "all"):
         expected = "'sample' or 'all'"
         fix = "'all' says that the rows are the whole population, so that nothing is estimated"
         raise InvalidInput("population", expected=expected, received=repr(population), fix=fix)
@@ -94,7 +94,7 @@ def _of_population(population: object, bounds: Bounds) -> Bounds:
 
 def _kind(certify: str, bounds: Bounds, size: int) -> Kind:
     """Which rows the certificate is computed on."""
-    if certify not in CERTIFY:
+    if not isinstance(certify, str) or certify not in CERTIFY:
         expected = ", ".join(map(repr, CERTIFY))
         fix = "'held-out' speaks of the population, 'in-sample' describes the explained rows"
         raise InvalidInput("certify", expected=expected, received=repr(certify), fix=fix)

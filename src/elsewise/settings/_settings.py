@@ -33,7 +33,8 @@ CHECKS = {
     "noise": AT_LEAST_0,
     "rho": Check(lambda share: 0 <= share <= 1, "a number in [0, 1]", FIX),
     "slack": FINITE,
-    "smoothing": FINITE,
+    # A window wider than any number of rows is the same as all rows.
+    "smoothing": Check(lambda width: 0 <= width <= 1e6, "a number from 0 to 1,000,000", FIX),
     "edits": MANY,
     "fit_rows": Check(lambda rows: rows >= 20, "a whole number, at least 20", FIX),
     "threads": COUNT,

@@ -31,6 +31,12 @@ class Wanted:
     outside: bool = False
     """Whether the wanted outputs are all those that the other fields do not describe."""
 
+    def check(self, columns: int) -> None:
+        """Refuse a set, read from a file, that is not one of outputs of so many columns."""
+        fit = all(len(ends) in (0, 1, columns) for ends in (self.lower, self.upper))
+        if not fit or not (self.column is None or 0 <= self.column < columns > 1):
+            raise ValueError(f"wanted outputs that do not fit {columns} columns")
+
     def opposite(self) -> Wanted:
         """Return the outputs that are not wanted."""
         fields = asdict(self)
