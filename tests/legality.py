@@ -84,6 +84,8 @@ def agrees(feature: Feature, frame: pd.DataFrame) -> np.ndarray:
     """Which cells of a derived column are what its formula gives, to six digits."""
     text = isinstance(feature.derived, str)
     wanted = frame.eval(feature.derived) if text else feature.derived(frame)
+    if feature.kind is Kind.INTEGER:
+        wanted = np.rint(np.asarray(wanted, dtype=float))
     cells, wanted = frame[feature.name].to_numpy(float), np.asarray(wanted, dtype=float)
     both_missing = np.isnan(cells) & np.isnan(wanted)
     return np.isclose(cells, wanted, rtol=1e-6, atol=0.0) | both_missing

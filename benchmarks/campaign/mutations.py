@@ -1,12 +1,17 @@
-"""Mutations of every file the project reads: saved runs, schema files, tables and notes."""
+"""Mutations of every file the project reads, through the library and through the command."""
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
+import re
 import shutil
+import sys
 import tempfile
 import tomllib
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,26 +21,35 @@ import pandas as pd
 
 import elsewise as ew
 from elsewise import saving
-from elsewise.cli import _about
-from elsewise.cli._inputs import read_table
-from elsewise.features import _toml
+from elsewise._difference import _store
+from elsewise._storage import read_arrays
+from elsewise.cli import main
+from elsewise.cli._inputs import parse_target, read_table
+from elsewise.errors import SavedRunError
+from elsewise.features import Expression, _toml
 
 from .inputs import ROWS, check, explain, score
 from .verdicts import Attempt
+
+sys.path.append(str(Path(__file__).parents[2] / "tests"))
+from legality import assert_legal
 
 COUNT = 10_000
 JUNK: tuple[Any, ...] = (
     *(None, True, -1, 0, 1e308, float("nan"), 10**25, "", "test", "__class__", "../../etc"),
     *([], {}, [None], {"a": 1}, [[1.0, "x"]], "\ud800", "\x1b[2K", {"float": "nan"}, {"tuple": 3}),
+    *("<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "=cmd|'/c calc'!A1", 2**63),
 )
+BOUNDS = ew.Bounds(outputs=0.1)
 BYTES = (b"", b"\x00", b"\xff", b"PK", b'{"', b"[" * 5000, b"\n", b"NaN", b'"', b"=cmd", b"\r")
 
 
 def attempts() -> Iterator[Attempt]:
     """Every attempt, in one order."""
-    kinds = (record, arrays, schema, raw_bytes, table, notes)
+    kinds = (record, arrays, schema, raw_bytes, table, command, scores, difference, policy, rule)
     for seed in range(COUNT):
-        kind = kinds[seed % len(kinds)]
+        # Not in turn, so that every sample of one in so many has some of each.
+        kind = kinds[np.random.default_rng([seed, 3]).integers(len(kinds))]
         yield Attempt(f"{kind.__name__} {seed}", lambda kind=kind, seed=seed: in_folder(kind, seed))
 
 
@@ -55,6 +69,10 @@ def saved() -> Path:
     place = Path(tempfile.mkdtemp(prefix="campaign-run-")) / "run"
     rows = ROWS.assign(day=pd.date_range("2024-01-01", periods=len(ROWS)))
     explain(rows=rows).save(place)
+    answer = explain(rows=rows, bounds=None)
+    answer.policy(2).save(place / "policy")
+    halves = rows[:20].drop(columns="day"), rows[20:].drop(columns="day")
+    ew.difference(score, *halves, draws=19).save(place / "difference.npz")
     (place / "command.json").write_text(json.dumps({"command": "elsewise", "output": "risk"}))
     (place / "schema.toml").write_text(ew.Schema.infer(rows).to_toml())
     rows.to_csv(place / "rows.csv", index=False)
@@ -68,7 +86,13 @@ def read(run: Path) -> None:
     check(loaded)
     f"{loaded!r} {loaded.status} {loaded.certificate}"
     loaded.changes(), loaded.history, ew.report.summary(loaded)
+    check_page(ew.report.render(loaded))
     ew.load(run, model=score).apply(loaded.factual)
+
+
+def check_page(page: str) -> None:
+    """Refuse pages in which something of the file became a tag, a handler or a link."""
+    assert not re.search(r"<script|<img|<iframe|javascript:|<[^>]*\son\w+=", page, re.I), "a script"
 
 
 def record(run: Path, rng: np.random.Generator) -> None:
@@ -91,20 +115,7 @@ def arrays(run: Path, rng: np.random.Generator) -> None:
     with np.load(run / "arrays.npz") as stored:
         found = dict(stored)
     name = str(rng.choice(sorted(found)))
-    values = found[name]
-    changes: list[Any] = [
-        lambda: values[:-1],
-        lambda: values.ravel(),
-        lambda: values[:0],
-        lambda: values.astype(np.float32),
-        lambda: values.astype(bool),
-        lambda: values + rng.integers(-3, 9),
-        lambda: np.where(rng.random(values.shape) < 0.1, np.nan, values),
-        lambda: np.where(rng.random(values.shape) < 0.1, 1e308, values),
-        lambda: values[..., None],
-        lambda: np.flip(values),
-    ]
-    found[name] = changes[int(rng.integers(len(changes)))]()
+    found[name] = odd_array(found[name], rng)
     if rng.random() < 0.1:
         del found[name]
     np.savez(run / "arrays.npz", **found)
@@ -114,18 +125,66 @@ def arrays(run: Path, rng: np.random.Generator) -> None:
     read(run)
 
 
+def odd_array(values: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Return other values, or the same in another shape or dtype."""
+    changes: list[Any] = [
+        lambda: values[:-1],
+        lambda: values.ravel(),
+        lambda: values[:0],
+        lambda: values.astype(np.float32),
+        lambda: values.astype(bool),
+        lambda: values + rng.integers(-3, 9).astype(values.dtype),
+        lambda: np.where(rng.random(values.shape) < 0.1, np.nan, values),
+        lambda: np.where(rng.random(values.shape) < 0.1, 1e308, values),
+        lambda: values[..., None],
+        lambda: np.flip(values),
+    ]
+    return changes[int(rng.integers(len(changes)))]()
+
+
 def schema(run: Path, rng: np.random.Generator) -> None:
     """Edit the file that is meant to be edited."""
     rows = pd.read_csv(run / "rows.csv", parse_dates=["day"])
     text = (run / "schema.toml").read_text()
-    if rng.random() < 0.3:
+    roll, content = rng.random(), tomllib.loads(text)
+    if roll < 0.2:
         text = damaged(text.encode(), rng).decode(errors="replace")
-    else:
-        content = tomllib.loads(text)
+    elif roll < 0.5:
         mutate(content, rng)
         text = as_toml(content)
+    else:
+        for _ in range(int(rng.integers(1, 4))):
+            edit(content, rng)
+        text = as_toml(content)
     again = ew.Schema.from_toml(text, rows if rng.random() < 0.5 else None)
-    explain(rows=rows, schema=again)
+    answer = explain(rows=rows, schema=again, bounds=ew.Bounds() if roll < 0.7 else BOUNDS)
+    assert_legal(answer)
+
+
+def edit(content: dict[str, Any], rng: np.random.Generator) -> None:
+    """Edit a line of a schema file as people do, well or badly."""
+    name = str(rng.choice(["a", "b", "c"]))
+    low, high = sorted(rng.normal(size=2).round(2).tolist())
+    choices: dict[str, list[Any]] = {
+        "free": [True, False, "no"],
+        "only": ["increase", "decrease", "up"],
+        "range": [[low, high], [0, 3], [high, low], [low], [float("-inf"), high]],
+        "allowed": [["x", "y"], ["x"], [], ["new"], "x"],
+        "weight": [2.5, 1, 0, -1, "2"],
+        "cost": [3, 0.5, -1],
+        "kind": ["number", "integer", "category", "fixed"],
+        "derived": ["a + 1", "2 * b", "c", "b", ""],
+        "seen": [[-3, 3], [0, 8], [3, -3]],
+        "levels": [["x", "y", "z"], ["x", "y"], ["z", "y", "x"], ["x", "x"]],
+        "ordered": [True, False],
+        "name": ["a", {"tuple": ["a", 1]}],
+        "group": ["g"],
+    }
+    field = str(rng.choice(list(choices)))
+    if rng.random() < 0.15:
+        content.setdefault("rules", {})["r"] = condition(rng, 0)
+    else:
+        content["columns"][name][field] = choices[field][int(rng.integers(len(choices[field])))]
 
 
 def raw_bytes(run: Path, rng: np.random.Generator) -> None:
@@ -145,16 +204,154 @@ def table(run: Path, rng: np.random.Generator) -> None:
     answer.apply(rows)
 
 
-def notes(run: Path, rng: np.random.Generator) -> None:
-    """Change what the command noted beside a run."""
-    path = run / "command.json"
-    if rng.random() < 0.5:
+def scores(run: Path, rng: np.random.Generator) -> None:
+    """Damage a file of scores that a target names."""
+    path = run / "scores.csv"
+    lines = b"score,name\n" + b"".join(b"%.3f,x\n" % value for value in rng.random(30))
+    path.write_bytes(damaged(lines, rng))
+    column = ",score" if rng.random() < 0.5 else ""
+    explain(target=parse_target(f"{'sample' if rng.random() < 0.5 else 'group'}:{path}{column}"))
+
+
+def command(run: Path, rng: np.random.Generator) -> None:
+    """Let the command read a changed run, or what was noted beside it, and print."""
+    name = str(rng.choice(["command.json", "command.json", "explanation.json"]))
+    content = json.loads((run / name).read_text())
+    mutate(content, rng)
+    if name == "explanation.json" and isinstance(content.get("hashes"), dict):
+        content["hashes"]["settings"] = saving._settings_digest(content)
+    text = json.dumps(content).encode()
+    (run / name).write_bytes(damaged(text, rng) if rng.random() < 0.3 else text)
+    model = "benchmarks.campaign.inputs:score"
+    verbs = (
+        ["report", str(run)],
+        ["report", str(run), "--rows", "3"],
+        ["compare", str(run), str(saved()), "--out", str(run / "both.html"), "--json"],
+        ["compare", str(run), str(saved()), "--out", str(run / "both.html")],
+        [
+            "apply",
+            str(run),
+            str(run / "rows.parquet"),
+            "--model",
+            model,
+            "--out",
+            str(run / "m.csv"),
+        ],
+    )
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            main(verbs[int(rng.integers(len(verbs)))])
+        except SystemExit as end:
+            code = end.code
+    assert "\x1b" not in out.getvalue() + err.getvalue(), "an escape on the terminal"
+    assert "Traceback" not in err.getvalue(), "a traceback"
+    if (run / "report.html").exists():
+        check_page((run / "report.html").read_text("utf-8"))
+    if code not in (0, None):
+        raise SavedRunError(err.getvalue())
+
+
+def difference(run: Path, rng: np.random.Generator) -> None:
+    """Change a saved difference, with the hash that fits, read it and look at it."""
+    path = run / "difference.npz"
+    if rng.random() < 0.3:
+        path.write_bytes(damaged(path.read_bytes(), rng))
+    else:
+        found = read_arrays(path)
+        content = json.loads(found.pop("record").tobytes())
+        if rng.random() < 0.7:
+            mutate(content, rng)
+        else:
+            name = str(rng.choice(sorted(found)))
+            found[name] = odd_array(found[name], rng)
+        content["hash"] = _store._digest({k: v for k, v in content.items() if k != "hash"}, found)
+        text = np.frombuffer(json.dumps(content).encode(), np.int8)
+        np.savez(path, record=text, **found)
+    loaded = ew.Difference.load(path)
+    f"{loaded} {loaded.to_dict()} {loaded.p_value} {loaded.change}"
+    assert "nan" not in str(loaded).lower().split(), "NaN in words"
+    check_page(loaded._repr_html_() + ew.report.render_difference(loaded))
+
+
+def policy(run: Path, rng: np.random.Generator) -> None:
+    """Change a saved policy, read it, look at it and apply it."""
+    run = run / "policy"
+    path = run / "policy.json"
+    if rng.random() < 0.3:
+        path.write_bytes(damaged(path.read_bytes(), rng))
+    else:
         content = json.loads(path.read_text())
         mutate(content, rng)
         path.write_text(json.dumps(content))
-    else:
-        path.write_bytes(damaged(path.read_bytes(), rng))
-    _about(run)
+    loaded = ew.Policy.load(run, model=score)
+    text = f"{loaded} {loaded.summary}"
+    assert "nan" not in text.lower().split(), "NaN in words"
+    rows = loaded.explanation.factual
+    check(replace(loaded.explanation, rows=_as_rows(loaded, loaded.apply(rows))))
+
+
+def _as_rows(loaded: ew.Policy, moved: pd.DataFrame) -> Any:
+    kept = loaded.explanation
+    return kept.rows._replace(codes=kept.encoder.encode(moved))
+
+
+BAD_TEXTS = (
+    *("__import__('os').system('true')", "a.__class__", "a[0]", "lambda: 1", "9**9**9", "a @ b"),
+    *("(" * 400, "-" * 3000 + "1", "a" * 6000, "\uff41 < 1", "a\u037e b", "1e999", "0x10", "1j"),
+    *("[x for x in a]", "f'{a}'", "a if b else 1", "(a := 1)", "a; b", "a\nb", "a#b", "\x00"),
+    *("exec('1')", "eval('1')", "open('/etc/passwd')", "a._mgr", "b'x' < a", "...", "None"),
+    *("abs(*[a])", "abs(x=a)", "min(a)", "a in b", "a is b", "not", "``", "`", "'", '"' * 3),
+    *("c < 'x'", "c == 'no level'", "a == 'x'", "a < b < ", "a //", "a % 2", "a and", "c", "'x'"),
+)
+"""Parts that no rule may have."""
+
+
+def rule(run: Path, rng: np.random.Generator) -> None:
+    """Parse a random text as a rule; what is accepted is what pandas makes of it."""
+    frame = ROWS.head(20)
+    text = condition(rng, 3)
+    roll = rng.random()
+    if roll < 0.3:
+        bad = BAD_TEXTS[int(rng.integers(len(BAD_TEXTS)))]
+        text = bad if roll < 0.15 else text.replace(" a ", f" {bad} ", 1)
+    elif roll < 0.5:
+        text = damaged(text.encode(), rng).decode(errors="replace")
+    features = ew.Schema.infer(frame).rule(text, "random").features
+    parsed = Expression.parse(text, features)
+    mine = parsed.values(ew.Schema.infer(frame).encoder(frame).encode(frame))
+    assert set(np.unique(mine[~np.isnan(mine)])) <= {0.0, 1.0}, "a rule that is no truth"
+    if "m" in text or not np.isfinite(mine).all():
+        return  # pandas has no min and max, and another idea of what is unknown
+    text = re.sub(r"\s", " ", text)
+    theirs = np.asarray(frame.eval(text.strip()), dtype=float)
+    assert np.array_equal(mine, np.broadcast_to(theirs, mine.shape)), text
+
+
+def condition(rng: np.random.Generator, depth: int) -> str:
+    """Return a random condition on the columns."""
+    roll = rng.random()
+    if depth and roll < 0.4:
+        joined = f" {rng.choice(['and', 'or'])} ".join(condition(rng, depth - 1) for _ in range(2))
+        return f"({joined})"
+    if depth and roll < 0.5:
+        return f"not ({condition(rng, depth - 1)})"
+    if roll < 0.65:
+        return f"c {rng.choice(['==', '!='])} '{rng.choice(list('xyz'))}'"
+    compared = f" {rng.choice(['<', '<=', '>', '>=', '==', '!='])} "
+    return compared.join(amount(rng, depth) for _ in range(2))
+
+
+def amount(rng: np.random.Generator, depth: int) -> str:
+    """Return random arithmetic of the columns."""
+    roll = rng.random()
+    if depth and roll < 0.5:
+        return f"( a {rng.choice(list('+-*/'))} {amount(rng, depth - 1)} )"
+    if depth and roll < 0.6:
+        return f"{rng.choice(['min', 'max'])}({amount(rng, depth - 1)}, b)"
+    if depth and roll < 0.7:
+        return f"abs({amount(rng, depth - 1)})"
+    return str(rng.choice(["a", "b", "`b`", "-a", "2", "0.5", "-1.5e-3"]))
 
 
 def as_toml(content: dict[str, Any]) -> str:
