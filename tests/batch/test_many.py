@@ -16,6 +16,7 @@ from joblib._parallel_backends import ThreadingBackend
 from sklearn.linear_model import LogisticRegression
 
 import elsewise as ew
+from elsewise.certificate._reached import share_limit
 from elsewise.errors import InvalidInput, MissingExtra
 
 FAST = ew.Settings(iterations=3, draws=39)
@@ -147,6 +148,26 @@ def test_estimators_and_networks_travel() -> None:
 
 
 # --- what groups there are ------------------------------------------------------------------------
+
+
+def test_simultaneous_groups_share_the_error() -> None:
+    """Three groups at 95 % together are three at 98.3 %, and their limits say so."""
+    target = ew.targets.share(0.7, above=0.5)
+    share = {"target": target, "certify": "held-out", "bounds": None, "frame": people(600)}
+    alone, together = groups(**share), groups(**share, simultaneous=True)
+    level = 1.0 - 0.05 / 3
+    assert alone.table["confidence"].eq(0.95).all()
+    np.testing.assert_allclose(together.table["confidence"], level)
+    for name, explanation in together.items():
+        reached = explanation.certificate.reached
+        assert reached is not None
+        assert reached.limit == share_limit(reached.arrived, reached.rows, level)
+        row = together.table.loc[name]
+        assert row["asked"] == 0.7
+        assert (row["before"], row["reached"]) == (reached.before, reached.reached)
+        assert row["limit"] == reached.limit
+    # Enough draws for the smaller error, where the settings have too few.
+    assert [request.settings.draws for request in together.requests] == [60] * 3
 
 
 def test_by_several_columns_a_series_and_missing_values() -> None:

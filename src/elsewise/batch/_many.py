@@ -8,6 +8,7 @@ table.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any
@@ -19,7 +20,8 @@ from elsewise.batch._results import Explanations, title
 from elsewise.batch._run import run_requests
 from elsewise.errors import InvalidInput
 from elsewise.features import Schema
-from elsewise.request import Request, check_seed, derived_seed
+from elsewise.request import Bounds, Request, check_seed, derived_seed
+from elsewise.settings import Settings
 from elsewise.targets import Share, Target
 
 # Name of the group of rows whose value of ``by`` is missing.
@@ -33,6 +35,7 @@ def explain_groups(
     by: Hashable | Sequence[Hashable] | pd.Series[Any],
     background: pd.DataFrame | None = None,
     schema: Schema | None = None,
+    simultaneous: bool = False,
     seed: int = 0,
     jobs: int | None = None,
     progress: bool | None = None,
@@ -42,8 +45,8 @@ def explain_groups(
 
     A group is explained as `elsewise.explain` explains its rows alone, with a seed made from
     ``seed`` and the group's name (column ``seed`` of the table): which other groups there are, and
-    how many jobs, changes nothing. Each certificate holds at its own level. For k groups at 95 %
-    all together, ask for ``Bounds(confidence=1 - 0.05 / k)``.
+    how many jobs, changes nothing. Each certificate holds at its own level, or with
+    ``simultaneous=True`` all of them together.
 
     Parameters
     ----------
@@ -59,6 +62,10 @@ def explain_groups(
         DataFrame that gives scales and observed ranges; the whole ``frame`` by default.
     schema
         What may change and how; inferred from the whole frame and background by default.
+    simultaneous
+        Whether the limits of all groups are to hold at once with the confidence of the bounds: of
+        k groups each may miss with one k-th of the error (Bonferroni). Ask for this before
+        picking out the best or worst group. The column ``confidence`` says what was used.
     seed
         The one source of randomness.
     jobs
@@ -92,6 +99,9 @@ def explain_groups(
     schema = Schema.infer(frame, background) if schema is None else schema
     columns = _columns(frame, by)
     parts = tuple(columns or [getattr(by, "name", None) or "group"])
+    named = list(_groups(frame, columns or by, len(parts)))
+    if simultaneous:
+        question |= _together(question.get("bounds"), question.get("settings"), len(named))
     requests = [
         Request(
             name=name,
@@ -102,7 +112,7 @@ def explain_groups(
             seed=derived_seed(seed, title(parts, name)),
             **question,
         )
-        for name, rows in _groups(frame, columns or by, len(parts))
+        for name, rows in named
     ]
     return run_requests(requests, parts, jobs, progress)
 
@@ -211,6 +221,20 @@ def _groups(frame: pd.DataFrame, by: Any, count: int) -> Iterator[tuple[Hashable
         values = key if isinstance(by, list) else (key,)
         plain = tuple(_plain(value) for value in values)
         yield plain if count > 1 else plain[0], rows
+
+
+def _together(
+    bounds: Bounds | None, settings: Settings | None, groups: int
+) -> dict[str, Bounds | Settings]:
+    """Return bounds and settings of each group that keep the confidence for all together."""
+    bounds, settings = bounds or Bounds(), settings or Settings()
+    error = (1.0 - bounds.confidence) / max(groups, 1)
+    # A bootstrap's limit at 1 - error is its largest draw or lies beyond: draw enough.
+    draws = max(settings.draws, math.ceil(1.0 / error))
+    return {
+        "bounds": replace(bounds, confidence=1.0 - error),
+        "settings": replace(settings, draws=draws),
+    }
 
 
 def _plain(value: Any) -> Hashable:

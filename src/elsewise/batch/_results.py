@@ -86,10 +86,12 @@ class Explanations(Mapping[Hashable, Explanation]):
     def table(self) -> pd.DataFrame:
         """One row per request: its size, seed, status and distances, or its error.
 
+        ``asked``, ``before``, ``reached`` and its one-sided ``limit`` are the number that the
+        question is about, in its own unit; ``confidence`` is the level of each limit by itself.
         ``inputs`` and ``outputs`` are estimated distances; ``inputs_limit`` and ``outputs_limit``
-        their upper limits, at the level of that certificate (the distances themselves where the
-        rows are all of the population); ``mean_before`` and ``mean_after`` the mean of the first
-        output; ``rows_changed`` a share.
+        their upper limits (the distances themselves where the rows are all of the population);
+        ``mean_before`` and ``mean_after`` the mean of the output asked about;
+        ``rows_changed`` a share.
         """
         names: list[Any] = [request.name for request in self.requests]
         index: pd.Index[Any]
@@ -125,6 +127,11 @@ COLUMNS = (
     "status",
     "ok",
     "certificate",
+    "confidence",
+    "asked",
+    "before",
+    "reached",
+    "limit",
     "inputs",
     "inputs_limit",
     "outputs",
@@ -139,12 +146,14 @@ COLUMNS = (
 def _findings(answer: Explanation | Failure) -> dict[str, Any]:
     if isinstance(answer, Failure):
         return {"status": "failed", "ok": False, "certificate": "none", "error": answer.error}
-    certificate = answer.certificate
+    certificate, reached = answer.certificate, answer.certificate.reached
     changed = changed_cells(to_numpy(answer.problem.factual), to_numpy(answer.rows.codes))
     return {
         "status": answer.status.verdict.value,
         "ok": answer.ok,
         "certificate": certificate.kind.value,
+        "confidence": answer.problem.bounds.confidence,
+        **{name: getattr(reached, name, None) for name in ("asked", "before", "reached", "limit")},
         "inputs": certificate.inputs.estimate,
         "inputs_limit": certificate.inputs.at_most,
         "outputs": certificate.outputs.estimate,

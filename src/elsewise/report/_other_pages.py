@@ -82,11 +82,17 @@ def _distances(views: Mapping[str, View]) -> Section:
                 view.explanation.problem.target.name,
             )
         )
+    levels = sorted({view.explanation.problem.bounds.confidence for view in views.values()})
     columns = ["explanation", "verdict", "mean output before", "after", "rows that change"]
     columns += ["input limit", "output limit", "target"]
     return Section(
         anchor="comparison",
         title="Distances and certificates",
+        text=(
+            f"Each limit holds with {' or '.join(map(percent, levels))} confidence by itself. "
+            "The best and the worst of several are picked after looking: for that, ask for "
+            "limits that hold together, explain_groups(..., simultaneous=True).",
+        ),
         tables=(table("Side by side", columns, rows),),
         cards=(card(charts.comparison(pd.DataFrame(records))),),
     )
