@@ -172,8 +172,10 @@ def checked(argument: str, value: Any, kind: Any) -> Any:
         for option in get_args(kind):
             try:
                 return checked(argument, value, option)
-            except InvalidInput:
-                continue
+            except InvalidInput as error:
+                # A record of the right kind with one wrong field: say which field.
+                if error.argument != argument:
+                    raise
     elif get_origin(kind) in (tuple, Sequence):
         parts = get_args(kind) if get_origin(kind) is tuple else (*get_args(kind), ...)
         if isinstance(value, tuple | list):

@@ -27,10 +27,9 @@ from elsewise.features import Encoder, pack_index, unpack_index
 from elsewise.maps import AnyMap, Map
 from elsewise.models import Outputs, bind, same_outputs
 from elsewise.moves import Edits, Menu, Motion, QuestionMap, Rows, Source, Step
-from elsewise.request import Bounds, Problem, Verdict, check_seed
+from elsewise.request import Bounds, Problem, check_seed
 from elsewise.search import Iteration
 from elsewise.settings import Fixed, IntervalNarrowing, SetShrinking, Settings
-from elsewise.targets import Question
 from elsewise.transport import MonotoneMaps, directions_like, pack_directions, unpack_directions
 
 __all__ = ["load", "save"]
@@ -47,6 +46,12 @@ OWN = (
 )
 # A model is compared on this many of the saved rows at most, spread evenly.
 FINGERPRINT_ROWS = 20_000
+# The records of a step by the first word of their arrays' names in the file.
+STEP_PARTS: dict[str, tuple[str, Any]] = {
+    "anchor": ("anchors", MonotoneMaps),
+    "wanted": ("wanted", MonotoneMaps),
+    "edit": ("edits", Edits),
+}
 BALANCES = {kind.__name__: kind for kind in (IntervalNarrowing, SetShrinking, Fixed)}
 
 
@@ -121,21 +126,19 @@ def _read(place: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
 
 
 def _record(explanation: Explanation, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
-    content = _content(explanation)
-    return content | {"hashes": {"arrays": _digest(arrays), "settings": _settings_digest(content)}}
-
-
-def _content(explanation: Explanation) -> dict[str, Any]:
-    problem, settings = explanation.problem, explanation.settings
-    balance = settings.balance
-    return {
+    problem, settings, recorded = explanation.problem, explanation.settings, explanation.map
+    balance, status = settings.balance, explanation.status
+    question_map = None
+    if isinstance(recorded, QuestionMap):
+        question_map = _fields(recorded, "menu") | {
+            "question": dataclasses.asdict(recorded.question)
+        }
+    content = {
         "format": FORMAT,
         "elsewise": version("elsewise"),
         "model": problem.outputs.description,
         "outputs": {
-            "columns": problem.outputs.columns,
-            "probability": problem.outputs.probability,
-            "smooth": problem.outputs.smooth,
+            name: getattr(problem.outputs, name) for name in ("columns", "probability", "smooth")
         },
         "encoder": explanation.encoder.to_dict(),
         "index": pack_index(explanation.index),
@@ -144,34 +147,22 @@ def _content(explanation: Explanation) -> dict[str, Any]:
         "unit": problem.unit,
         "seed": problem.seed,
         "settings": {
-            **{
-                field.name: getattr(settings, field.name)
-                for field in dataclasses.fields(settings)
-                if field.name != "balance"
-            },
-            "balance": {
-                "kind": type(balance).__name__,
-                **{f.name: getattr(balance, f.name) for f in dataclasses.fields(balance)},  # type: ignore[arg-type]
-            },
+            **_fields(settings, "balance"),
+            "balance": {"kind": type(balance).__name__, **_fields(balance)},
         },
-        "motion": dataclasses.asdict(explanation.map.motion),
-        "question map": _question_map(explanation.map),
-        "status": {
-            **dataclasses.asdict(explanation.status),
-            "verdict": explanation.status.verdict.value,
-        },
+        "motion": dataclasses.asdict(recorded.motion),
+        "question map": question_map,
+        "status": {**_fields(status), "verdict": status.verdict.value},
         "certificate": explanation.certificate.to_dict(),
         "history": [list(iteration) for iteration in explanation.iterations],
     }
+    return content | {"hashes": {"arrays": _digest(arrays), "settings": _settings_digest(content)}}
 
 
-def _question_map(recorded: AnyMap) -> dict[str, Any] | None:
-    """The numbers of a question answered row by row; its menu is among the arrays."""
-    if not isinstance(recorded, QuestionMap):
-        return None
-    names = [f.name for f in dataclasses.fields(recorded) if f.name not in ("menu", "question")]
-    numbers = {name: getattr(recorded, name) for name in names}
-    return {**numbers, "question": recorded.question.to_dict()}
+def _fields(record: Any, but: str = "") -> dict[str, Any]:
+    """The fields of a dataclass as they are, all but one."""
+    names = [field.name for field in dataclasses.fields(record)]
+    return {name: getattr(record, name) for name in names if name != but}
 
 
 def _map(
@@ -185,10 +176,10 @@ def _map(
         return Map(steps=steps, motion=motion)
     menu = Menu(**{f.name: arrays[f"menu_{f.name}"] for f in dataclasses.fields(Menu)})
     menu.check(arrays["factual"].shape[1])
-    question = Question.from_dict(saved["question"])
-    if question.wanted is not None:
-        question.wanted.check(arrays["outputs"].shape[1])
-    return from_mapping(QuestionMap, {**saved, "menu": menu, "question": question}, "question map")
+    recorded = from_mapping(QuestionMap, {**saved, "menu": menu}, "question map")
+    if recorded.question.wanted is not None:
+        recorded.question.wanted.check(arrays["outputs"].shape[1])
+    return recorded
 
 
 def _arrays(explanation: Explanation) -> dict[str, np.ndarray]:
@@ -202,8 +193,8 @@ def _arrays(explanation: Explanation) -> dict[str, np.ndarray]:
         "sparsities": np.array([step.sparsity for step in steps]),
     }
     if isinstance(explanation.map, QuestionMap):
-        menu = explanation.map.menu
-        arrays |= {f"menu_{f.name}": getattr(menu, f.name) for f in dataclasses.fields(menu)}
+        menu = _fields(explanation.map.menu)
+        arrays |= {f"menu_{name}": values for name, values in menu.items()}
     for name, values in _tables(steps).items():
         given = [to_numpy(value) for value in values if value is not None]
         if given:
@@ -214,19 +205,15 @@ def _arrays(explanation: Explanation) -> dict[str, np.ndarray]:
 
 def _tables(steps: tuple[Step, ...]) -> dict[str, list[Array]]:
     """Every array of the steps by its name in the file; None where a step has none."""
-    readers: dict[str, Callable[[Step], Array]] = {
-        "directions": lambda step: pack_directions(step.directions),
-        "output_directions": lambda step: step.output_directions,
-        "anchor_knots": lambda step: step.anchors.knots,
-        "anchor_displacements": lambda step: step.anchors.displacements,
-        "wanted_knots": lambda step: step.wanted and step.wanted.knots,
-        "wanted_displacements": lambda step: step.wanted and step.wanted.displacements,
-        "edit_sources": lambda step: step.edits and step.edits.sources,
-        "edit_values": lambda step: step.edits and step.edits.values,
-        "edit_donors": lambda step: step.edits and step.edits.donors,
-        "edit_donor_outputs": lambda step: step.edits and step.edits.donor_outputs,
+    found = {
+        "directions": [pack_directions(step.directions) for step in steps],
+        "output_directions": [step.output_directions for step in steps],
     }
-    return {name: [read(step) for step in steps] for name, read in readers.items()}
+    for name, (part, kind) in STEP_PARTS.items():
+        for field in dataclasses.fields(kind):
+            values = [getattr(getattr(step, part), field.name, None) for step in steps]
+            found[f"{name}_{field.name}"] = values
+    return found
 
 
 def _digest(arrays: dict[str, np.ndarray]) -> str:
@@ -256,6 +243,9 @@ def _rebuild(
         with _field(place, f"{RECORD}, {name!r}"):
             return read(record[name])
 
+    def part_of(name: str, kind: Any) -> Any:
+        return part(name, lambda content: from_mapping(kind, content, name))
+
     encoder: Encoder = part("encoder", Encoder.from_dict)
     model_name = part("model", str)
     outputs: Outputs = part(
@@ -276,7 +266,7 @@ def _rebuild(
         steps = _steps(arrays, outputs)
         for step in steps:
             _check_step(step, (embedding.size, len(encoder.columns), outputs.columns))
-    motion = part("motion", lambda content: from_mapping(Motion, content, "motion"))
+    motion = part_of("motion", Motion)
     problem = Problem(
         factual=factual,
         factual_outputs=outputs.place(arrays["factual_outputs"]),
@@ -288,7 +278,7 @@ def _rebuild(
         target=part("target", targets.from_dict),
         background=factual,
         obeys=encoder.obeys if encoder.restricted else None,
-        bounds=part("bounds", lambda content: from_mapping(Bounds, content, "bounds")),
+        bounds=part_of("bounds", Bounds),
         unit=part("unit", _positive) if "unit" in record else 1.0,
         seed=part("seed", check_seed),
     )
@@ -301,7 +291,7 @@ def _rebuild(
         factual_outputs=arrays["factual_outputs"],
         map=part("question map", lambda saved: _map(saved, arrays, steps, motion)),
         certificate=part("certificate", Certificate.from_dict),
-        status=part("status", _status),
+        status=part_of("status", Status),
         iterations=part("history", lambda rows: checked("history", rows, tuple[Iteration, ...])),
         settings=part("settings", _settings),
     )
@@ -312,10 +302,6 @@ def _settings(content: dict[str, Any]) -> Settings:
     kind = BALANCES[balance.pop("kind")]
     known = from_mapping(kind, balance, "settings.balance")
     return from_mapping(Settings, {**content, "balance": known}, "settings")
-
-
-def _status(content: dict[str, Any]) -> Status:
-    return from_mapping(Status, {**content, "verdict": Verdict(content["verdict"])}, "status")
 
 
 def _positive(value: Any) -> float:
@@ -382,32 +368,25 @@ def _steps(arrays: dict[str, np.ndarray], outputs: Outputs) -> tuple[Step, ...]:
     like = outputs.place(arrays["factual"][:1])
 
     def at(name: str, k: int) -> Array:
-        return outputs.place(tables[name][k])
+        # Sources are numbers of a list, which stay on the host.
+        return tables[name][k] if name == "edit_sources" else outputs.place(tables[name][k])
+
+    def part(name: str, k: int) -> Any:
+        kind = STEP_PARTS[name][1]
+        names = [field.name for field in dataclasses.fields(kind)]
+        return kind(**{field: at(f"{name}_{field}", k) for field in names})
 
     def has(name: str, k: int) -> bool:
         return name in tables and tables[name][k].shape[0] > 0
-
-    def maps(name: str, k: int) -> MonotoneMaps:
-        return MonotoneMaps(
-            knots=at(f"{name}_knots", k), displacements=at(f"{name}_displacements", k)
-        )
-
-    def edits(k: int) -> Edits:
-        return Edits(
-            sources=tables["edit_sources"][k],
-            values=at("edit_values", k),
-            donors=at("edit_donors", k),
-            donor_outputs=at("edit_donor_outputs", k),
-        )
 
     return tuple(
         Step(
             eta=float(eta),
             directions=directions_like(unpack_directions(tables["directions"][k]), like),
-            anchors=maps("anchor", k),
+            anchors=part("anchor", k),
             output_directions=at("output_directions", k),
-            wanted=maps("wanted", k) if has("wanted_knots", k) else None,
-            edits=edits(k) if has("edit_sources", k) else None,
+            wanted=part("wanted", k) if has("wanted_knots", k) else None,
+            edits=part("edit", k) if has("edit_sources", k) else None,
             sparsity=float(arrays["sparsities"][k]),
         )
         for k, eta in enumerate(arrays["etas"])

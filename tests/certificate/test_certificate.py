@@ -20,7 +20,7 @@ import elsewise as ew
 import people
 from elsewise import report
 from elsewise.certificate import Certificate, probability_text
-from elsewise.certificate._certify import _compared_support, _row_move, output_support
+from elsewise.certificate._certify import _compared_support, _row_move
 from elsewise.confidence import Method
 from elsewise.errors import InvalidInput
 from elsewise.features import Feature, largest_squared_move
@@ -394,7 +394,7 @@ def test_supports_are_known_stated_or_absent():
         problem, _ = pose(
             ew.Request(model=model, rows=numbers(), target=target), ew.Bounds(**limits)
         )
-        return output_support(problem), _compared_support(problem, np.ones((1, 1)))
+        return problem.support, _compared_support(problem, np.ones((1, 1)))
 
     sample = ew.targets.sample([0.2, 1.4])
     assert support(PROBABILITY, sample) == ((0.0, 1.0), None)

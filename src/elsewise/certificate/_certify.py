@@ -26,9 +26,8 @@ from elsewise.confidence import (
 )
 from elsewise.features import largest_squared_move
 from elsewise.measure import input_comparison, output_comparison, output_directions
-from elsewise.models import known_range
 from elsewise.moves import Rows
-from elsewise.request import Bounds, Kind, Population, Problem
+from elsewise.request import Kind, Population, Problem
 from elsewise.targets import Constant, Derived, DistributionTarget, Question, ResolvedShare, Sample
 from elsewise.transport import direction_blocks
 
@@ -68,19 +67,10 @@ def certify(
     """
     bounds = problem.bounds
     before, after = to_numpy(problem.outputs.values(population.codes)), to_numpy(rows.outputs)
+    cuts = cutoffs(problem, before) if cuts is None else cuts
     reached = None
     if question is not None:
-        reached = read_reached(
-            question,
-            before,
-            after,
-            kind=kind,
-            confidence=bounds.confidence,
-            reach=bounds.reach,
-            support=output_support(problem),
-            rng=problem.generator("certificate reached"),
-            **told,
-        )
+        reached = read_reached(problem, question, before, after, kind, **told)
     return Certificate(
         inputs=certify_inputs(problem, population, rows, draws, still=still, advise=True),
         outputs=certify_outputs(problem, population, rows, draws, advise=True),
@@ -88,13 +78,7 @@ def certify(
         confidence=None if bounds.method == Method.EXACT else bounds.confidence,
         trim=bounds.trim,
         rows=int(rows.codes.shape[0]),
-        readouts=read_out(
-            problem,
-            before,
-            after,
-            output_support(problem),
-            cutoffs(problem, before) if cuts is None else cuts,
-        ),
+        readouts=read_out(problem, before, after, cuts),
         reached=reached,
         row_move=_row_move(problem, population, rows),
     )
@@ -141,16 +125,13 @@ def certify_inputs(
     """
     theta = direction_blocks(problem.embedding.size, problem.generator("certificate directions"))
     comparison = input_comparison(problem, population, rows.codes, theta)
-    bounds = problem.bounds
-    method = Method(method or bounds.method)
+    method = Method(method or problem.bounds.method)
     cap = None
     if still:
         cap = 0.0
     elif method in (Method.AUTO, Method.FINITE_SAMPLE):
         cap = _cap(problem, comparison, theta)
-    rng = problem.generator("certificate inputs")
-    side = (comparison, bounds, bounds.inputs, draws, rng, method, cap, None, advise)
-    return _evidence(*side, clusters=problem.clusters)
+    return _evidence(problem, "inputs", comparison, draws, method, advise, cap=cap)
 
 
 def certify_outputs(
@@ -166,26 +147,14 @@ def certify_outputs(
     theta = output_directions(problem, problem.generator("certificate output directions"))
     comparison = output_comparison(problem, population, rows.outputs, theta)
     support = _compared_support(problem, theta)
-    rng = problem.generator("certificate outputs")
-    bounds = problem.bounds
-    method = Method(method or bounds.method)
     largest = math.inf
-    if support is not None and not isinstance(
-        problem.target, DistributionTarget
-    ):  # which may leave the support
+    # A wanted distribution may leave the support.
+    if support is not None and not isinstance(problem.target, DistributionTarget):
         low, high = support
         # No quantile is farther from another than the ends of the support are.
         largest = math.sqrt(np.mean((high - low) ** 2))
-    side = (comparison, bounds, bounds.outputs, draws, rng, method, None, support, advise)
-    return _evidence(*side, largest=largest, clusters=problem.clusters)
-
-
-def output_support(problem: Problem) -> tuple[float, float] | None:
-    """Return the ends that no output can leave; None where they are not known."""
-    if problem.bounds.support is not None:
-        low, high = problem.bounds.support
-        return float(low), float(high)
-    return known_range(problem.outputs)
+    how = draws, Method(method or problem.bounds.method), advise
+    return _evidence(problem, "outputs", comparison, *how, support=support, largest=largest)
 
 
 def _cap(problem: Problem, comparison: Comparison, theta: np.ndarray) -> float | None:
@@ -197,10 +166,11 @@ def _cap(problem: Problem, comparison: Comparison, theta: np.ndarray) -> float |
 
 def _compared_support(problem: Problem, theta: Array) -> Support | None:
     """Return the ends (M,), direction by direction, of all outputs, moved and wanted."""
-    support, target = output_support(problem), problem.target
-    if support is None:
+    target = problem.target
+    if problem.support is None:
         return None
-    ends = np.broadcast_to(np.asarray(support)[:, None], (2, problem.outputs.columns))
+    support = np.asarray(problem.support, dtype=np.float64)
+    ends = np.broadcast_to(support[:, None], (2, problem.outputs.columns))
     if isinstance(target, Sample) and not (
         np.all(target.values >= ends[0]) and np.all(target.values <= ends[1])
     ):
@@ -217,26 +187,26 @@ def _compared_support(problem: Problem, theta: Array) -> Support | None:
 
 
 def _evidence(
+    problem: Problem,
+    side: str,
     comparison: Comparison,
-    bounds: Bounds,
-    bound: float | None,
     draws: int,
-    rng: np.random.Generator,
     method: Method,
-    cap: float | None,
-    support: Support | None,
     advise: bool,
+    *,
+    cap: float | None = None,
+    support: Support | None = None,
     largest: float = math.inf,
-    clusters: np.ndarray | None = None,
 ) -> Evidence:
-    """Look at one side; no distance is larger than ``largest``, whatever the rows."""
-    level = bounds.side_level
+    """Certify "inputs" or "outputs"; no distance is larger than ``largest``, whatever the rows."""
+    bound, level = getattr(problem.bounds, side), problem.bounds.side_level
+    rng = problem.generator(f"certificate {side}")
     limit = certificate_limit(
         comparison, draws, rng, cap=cap, support=support, level=level, method=method
     )
-    if clusters is not None and method is not Method.EXACT:
-        limit = clustered_limit(comparison, limit, clusters)
     exact = method is Method.EXACT
+    if problem.clusters is not None and not exact:
+        limit = clustered_limit(comparison, limit, problem.clusters)
     probability = None
     if bound is not None and not exact:
         probability = 1.0 if largest <= bound else limit.probability(bound)

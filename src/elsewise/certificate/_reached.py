@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -10,8 +9,7 @@ import numpy as np
 from scipy.special import betaincinv
 
 from elsewise.confidence import mean_interval
-from elsewise.errors import from_mapping
-from elsewise.request import Kind
+from elsewise.request import Kind, Problem
 from elsewise.targets import Question
 
 ROUNDING = 1e-9
@@ -82,13 +80,6 @@ class Reached:
         """Return every number as JSON values."""
         return {**asdict(self), "ok": self.ok, "certified": self.certified}
 
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Reached:
-        """Return the record that `to_dict` wrote."""
-        given = {name: content[name] for name in cls.__dataclass_fields__}
-        given = {**given, "question": Question.from_dict(content["question"])}
-        return from_mapping(cls, given, "reached")
-
 
 def share_limit(hits: int, rows: int, level: float) -> float:
     """Return the exact lower limit of a share of which ``hits`` of ``rows`` were seen.
@@ -104,34 +95,21 @@ def share_limit(hits: int, rows: int, level: float) -> float:
 
 
 def read_reached(
+    problem: Problem,
     question: Question,
     before: np.ndarray,
     after: np.ndarray,
-    *,
     kind: Kind,
-    confidence: float,
-    reach: float | None,
-    support: tuple[float, float] | None,
-    rng: np.random.Generator,
     **more: Any,
 ) -> Reached:
-    """Count what the rows reach, with outputs (n, K) before and after.
-
-    Parameters
-    ----------
-    reach
-        Share of arriving rows that was asked for, where the question is about every row.
-    support
-        The ends that no output can leave.
-    """
-    claims = kind is Kind.HELD_OUT
-    level = confidence if claims else None
+    """Count what the rows reach, with outputs (n, K) before and after."""
+    claims, confidence = kind is Kind.HELD_OUT, problem.bounds.confidence
     if question.wanted is None:
         values = after[:, 0] - before[:, 0] if question.relative else after[:, 0]
         arrived = int(np.sum(np.any(after != before, axis=1)))
         limit = None
         if claims:
-            ends = None if support is None else (support[0], support[1])
+            ends, rng = problem.support, problem.generator("certificate reached")
             if ends is not None and question.relative:
                 ends = (ends[0] - ends[1], ends[1] - ends[0])
             found = mean_interval(values, 2.0 * confidence - 1.0, rng, ends)
@@ -144,14 +122,14 @@ def read_reached(
         first = question.said(float(question.wanted.contains(before).mean()))
         last = question.said(float(inside.mean()))
         limit = question.said(share_limit(arrived, len(after), confidence)) if claims else None
-        asked = reach if question.kind == "every" else question.asked
+        asked = problem.bounds.reach if question.kind == "every" else question.asked
     return Reached(
         question=question,
         asked=asked,
         before=first,
         reached=last,
         limit=limit,
-        level=level,
+        level=confidence if claims else None,
         rows=len(after),
         arrived=arrived,
         **more,

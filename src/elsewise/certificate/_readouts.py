@@ -74,11 +74,7 @@ def _typical(target: object, outputs: np.ndarray) -> list[float]:
 
 
 def read_out(
-    problem: Problem,
-    before: np.ndarray,
-    after: np.ndarray,
-    support: tuple[float, float] | None,
-    cuts: tuple[float, ...],
+    problem: Problem, before: np.ndarray, after: np.ndarray, cuts: tuple[float, ...]
 ) -> tuple[Readout, ...]:
     """Return mean and share of every output column (n, K), before and after.
 
@@ -101,7 +97,7 @@ def read_out(
             return Interval.known(float(np.mean(values)))
         # The same order of bets for both: rows that stay as they are have the same interval.
         rng = problem.generator("certificate means")
-        return by_cluster(mean_interval(values, level, rng, support), values)
+        return by_cluster(mean_interval(values, level, rng, problem.support), values)
 
     def share(values: np.ndarray, level: float = alone, *, cutoff: float) -> Interval:
         # A row at the target itself, but for rounding, is there.

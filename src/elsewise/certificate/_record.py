@@ -180,17 +180,10 @@ class Certificate:
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Certificate:
         """Return the certificate that `to_dict` wrote."""
-        given = {field.name: content[field.name] for field in fields(cls)}
-        sides = {
-            name: {field.name: given[name][field.name] for field in fields(Evidence)}
-            for name in ("inputs", "outputs")
-        }
-        reached, ended = given["reached"], given["ended"]
-        more = {
-            "reached": None if reached is None else Reached.from_dict(reached),
-            "ended": None if ended is None else Verdict(ended),
-        }
-        return from_mapping(cls, given | sides | more, "certificate")
+        given = _fields(cls, content)
+        for name, kind in (("inputs", Evidence), ("outputs", Evidence), ("reached", Reached)):
+            given[name] = given[name] and _fields(kind, given[name])
+        return from_mapping(cls, given, "certificate")
 
     def _repr_html_(self) -> str:
         from elsewise.report._other_pages import certificate_html
@@ -199,3 +192,8 @@ class Certificate:
 
     def __str__(self) -> str:
         return "\n".join(certificate_lines(self))
+
+
+def _fields(kind: Any, content: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a record without what `Certificate.to_dict` works out from them."""
+    return {field.name: content[field.name] for field in fields(kind)}

@@ -13,7 +13,6 @@ from elsewise._arrays import to_numpy
 from elsewise.confidence import Method
 from elsewise.errors import InvalidInput
 from elsewise.features import Encoder, Schema
-from elsewise.models import known_range
 from elsewise.request._bounds import Bounds
 from elsewise.request._kinds import Kind
 from elsewise.request._pose import pose
@@ -114,12 +113,11 @@ def _kind(certify: str, bounds: Bounds, size: int) -> Kind:
 
 def _check_certifiable(problem: Problem) -> None:
     """Refuse what could only fail after the search."""
-    bounds, outputs, target = problem.bounds, problem.outputs, problem.target
+    bounds, target, ends = problem.bounds, problem.target, problem.support
     if isinstance(target, Sample) and len(target.values) < 2:
         expected = "a sample of at least 2 values"
         fix = "use targets.constant(value) to ask for one value"
         raise InvalidInput("target", expected=expected, received="1", fix=fix)
-    ends = bounds.support or known_range(outputs)
     known = ends is not None
     if ends is not None and isinstance(target, Sample):
         low, high = ends

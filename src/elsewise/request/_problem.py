@@ -10,6 +10,7 @@ import numpy as np
 
 from elsewise._arrays import Array, asarray_like, namespace, take
 from elsewise.features import rows_outside
+from elsewise.models import known_range
 from elsewise.targets import Constant, Derived, Target
 
 if TYPE_CHECKING:
@@ -51,6 +52,11 @@ class Problem:
     clusters: np.ndarray | None = None
     """int (n,): which rows belong together, as of one customer; None: they are independent."""
 
+    @property
+    def support(self) -> tuple[float, float] | None:
+        """The ends that no output can leave, the user's or the model's; None: they are unknown."""
+        return self.bounds.support or known_range(self.outputs)
+
     def generator(self, purpose: str) -> np.random.Generator:
         """Return the random generator for one purpose: the same seed and purpose, the same draws.
 
@@ -90,25 +96,20 @@ class Population:
 
     def block(self, rows: slice) -> Population:
         """Some of the rows, one after the other."""
-        return Population(
-            codes=self.codes[rows, ...],
-            embedded=self.embedded[rows, ...],
-            outputs=self.outputs[rows, ...],
-            legal=self.legal.block(rows),
-            wanted=None if self.wanted is None else self.wanted[rows, ...],
-            pinned=self.pinned[rows],
-            complete=self.complete,
-        )
+        return self._part(lambda array: array[rows, ...], self.legal.block(rows))
 
     def take(self, index: Array) -> Population:
         """Some of the rows, int (m,)."""
+        return self._part(lambda array: take(array, index), self.legal.take(index))
+
+    def _part(self, pick: Callable[[Array], Array], legal: Legal) -> Population:
         return Population(
-            codes=take(self.codes, index),
-            embedded=take(self.embedded, index),
-            outputs=take(self.outputs, index),
-            legal=self.legal.take(index),
-            wanted=None if self.wanted is None else take(self.wanted, index),
-            pinned=take(self.pinned, index),
+            codes=pick(self.codes),
+            embedded=pick(self.embedded),
+            outputs=pick(self.outputs),
+            legal=legal,
+            wanted=None if self.wanted is None else pick(self.wanted),
+            pinned=pick(self.pinned),
             complete=self.complete,
         )
 

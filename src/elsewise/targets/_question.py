@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, cast
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from elsewise.errors import InvalidInput, from_mapping
+from elsewise.errors import InvalidInput
 from elsewise.targets._rowwise import Constant, Derived
 from elsewise.targets._wanted import Wanted
 from elsewise.text import percent
@@ -110,17 +110,6 @@ class Question:
             return f"{self.passing} ({called} {way} {end})"
         article = "an" if called[:1].lower() in "aeiou" else "a"
         return f"with {article} {called} of {way} {end}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the question as JSON values."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, saved: dict[str, Any]) -> Question:
-        """Return the question that `to_dict` described."""
-        wanted = saved["wanted"]
-        known = None if wanted is None else from_mapping(Wanted, wanted, "question.wanted")
-        return from_mapping(cls, {**saved, "wanted": known}, "question")
 
 
 def question_of(target: Target, columns: int, *, probability: bool = False) -> Question | None:
