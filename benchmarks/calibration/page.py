@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from . import convergence, heldout, rows
+from . import convergence, families, heldout, rows
 from .gate import Check, checks, standard_error
 from .grid import REPETITIONS
 from .methods import DRAWS
@@ -46,6 +46,7 @@ def all_checks(results: Results) -> list[Check]:
     least, most = (pick(needed.ratio for needed in results.needed) for pick in (min, max))
     return [
         *found,
+        *families.checks(results.families),
         Check(
             name='"needs about n rows", the median of samples',
             wanted=f"0.8 to {FACTOR:g} times the n at which four in five limits do",
@@ -85,6 +86,7 @@ def _fields(results: Results) -> dict[str, object]:
         "heldout": _held_out(results.runs),
         "samples": rows.SAMPLES,
         "needed": _needed(results.needed),
+        "families": _families(results.families),
         "pairs": convergence.REPETITIONS,
         "convergence": _convergence(results.convergence),
     }
@@ -221,6 +223,21 @@ def _needed(needed: list[rows.Needed]) -> str:
                 f"{one.ratio:.2f}",
             )
             for one in needed
+        ],
+    )
+
+
+def _families(lines: list[families.Line]) -> str:
+    return _table(
+        ("", "repetitions", "went well", "wanted at least"),
+        [
+            (
+                one.name,
+                f"{one.repetitions:,}",
+                f"{one.found:.3f}",
+                "-" if one.wanted is None else f"{one.wanted:.3g}",
+            )
+            for one in lines
         ],
     )
 

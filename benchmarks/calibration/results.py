@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from . import convergence, heldout, rows
+from . import convergence, families, heldout, rows
 from .cache import Piece, run
 from .grid import REPETITIONS, fingerprint, measure, truths_of
 from .methods import TRIMS
@@ -34,6 +34,7 @@ class Results:
     """Columns dimension, apart, rows, error."""
     runs: dict[heldout.Design, list[heldout.Run]]
     needed: list[rows.Needed]
+    families: list[families.Line]
 
 
 def collect(folder: Path, jobs: int) -> Results:
@@ -44,6 +45,7 @@ def collect(folder: Path, jobs: int) -> Results:
     truths = {one.key: values[0] for one, values in zip(everything, found, strict=True)}
     errors = work([_errors(d, apart) for d, apart in _CONVERGENCE], name="convergence")
     needed = work([_needed(case, truths) for case in rows.CASES], name="rows needed")
+    several = work(families.pieces(truths), name="families")
     grid = [
         _group(one, count, repetitions, truths[one.key])
         for count, repetitions in REPETITIONS.items()
@@ -63,6 +65,7 @@ def collect(folder: Path, jobs: int) -> Results:
         ),
         runs=heldout.joined(chunks),
         needed=[rows.Needed(**values) for values in needed],
+        families=[families.Line(**line) for lines in several for line in lines],
     )
 
 

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.calibration import convergence, gate, heldout, laws, rows  # noqa: E402
+from benchmarks.calibration import convergence, families, gate, heldout, laws, rows  # noqa: E402
 from benchmarks.calibration.cache import Piece, run  # noqa: E402
 from benchmarks.calibration.grid import REPETITIONS, fingerprint, measure, truths_of  # noqa: E402
 from benchmarks.calibration.methods import (  # noqa: E402
@@ -249,6 +249,26 @@ def test_errors_of_the_estimate_fall_like_the_root_of_n():
     assert 2.0 < few / many < 8.0
 
 
+def test_groups_means_and_clusters_are_measured(monkeypatch):
+    for name, small in {"FAMILIES": 6, "MEANS": 200, "CLUSTERED": 60, "ASKED": 10}.items():
+        monkeypatch.setattr(families, name, small)
+    truth = truths_of(SCENARIOS["outputs-1-derived-target"], TRIMS)[0]
+    found = families.clusters(truth[1]) + families.groups(truth[1])
+    found += families.means() + families.shares()
+    lines = {line["name"]: families.Line(**line) for line in found}
+    together, alone = (
+        lines["60 clusters of 5 rows, `clusters=` given"],
+        lines["60 clusters of 5 rows, taken for independent (with a notice)"],
+    )
+    assert together.found > alone.found
+    shared = "limits of the share of 20 groups all hold, "
+    assert lines[f"{shared}simultaneous"].check.passed
+    assert lines[f"{shared}each at 95 %"].check is None
+    assert lines[f"{shared}each at 95 %"].found < 0.6
+    broken = replace(together, found=0.5)
+    assert not any(check.passed for check in families.checks([broken]))
+
+
 def test_needed_rows_are_found_where_limits_meet_the_bound():
     case = rows.Case(key="outputs-1-constant-target", rows=100, trim=0.05)
     truth = truths_of(SCENARIOS[case.key], (case.trim,))[0][0]
@@ -272,12 +292,14 @@ def test_the_page_is_written_from_the_results(small_grid, tmp_path):
     needed = rows.Needed(
         scenario="a", rows=100, bound=0.1, said=200, low=150, high=math.inf, none=0.3, found=180
     )
+    several = families.Line(name="20 groups", found=0.96, wanted=0.94, repetitions=200)
     results = Results(
         cells=cells,
         truth_error=0.001,
         convergence=pd.DataFrame(errors),
         runs={heldout.DESIGNS[0]: [still]},
         needed=[needed],
+        families=[several],
     )
     text = write(results, tmp_path).read_text("utf-8")
     for check in all_checks(results):
