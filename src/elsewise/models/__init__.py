@@ -81,16 +81,17 @@ def bind(
 
 def _bound(model: Any, encoder: Encoder, output: Hashable | None, probe: np.ndarray) -> Outputs:
     """Return the outputs of codes as they are, whatever kind of model it is."""
+    fitted = not isinstance(model, type)
     if is_torch_module(model):
         model = torch_model(model)
-    elif not isinstance(model, type) and is_estimator(model):
+    elif fitted and is_estimator(model):
         model = estimator(model)
-    elif not isinstance(model, type) and callable(model):
+    elif fitted and callable(model):
         model = function(model)
     if isinstance(model, TorchModel):
-        return bind_torch(model, encoder, model.output if output is None else output, probe)
+        return bind_torch(model, encoder, output, probe)
     if isinstance(model, EstimatorModel):
-        return bind_estimator(model, encoder, model.output if output is None else output, probe)
+        return bind_estimator(model, encoder, output, probe)
     if isinstance(model, FunctionModel):
         return bind_function(model, encoder, output, probe)
     raise InvalidInput(

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable, Hashable
-from typing import Any
+from collections.abc import Callable, Hashable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from elsewise.models._faces import ScoringAdapter, read_columns, reader, two_classes
+from elsewise.models._faces import ScoringAdapter, read_columns, two_classes
 
 # Objectives whose prediction is the probability of the second of two classes.
 BINARY = frozenset({"binary:logistic", "binary", "Logloss", "CrossEntropy"})
@@ -20,6 +21,21 @@ MULTICLASS = frozenset(
 )
 # Objectives whose prediction is a probability that belongs to no class.
 RATES = frozenset({"reg:logistic", "cross_entropy"})
+
+
+class _Booster(NamedTuple):
+    """What a library says of its own booster."""
+
+    name: str
+    objective: str
+    columns: Any
+    """Names of the columns it was fitted on, None where it knows none."""
+    predict: Callable[[Any], Any]
+    """What it is called with to one prediction a row, or one for each class."""
+    width: int | None = None
+    """How many columns it was fitted on."""
+    classes: Sequence[Hashable] = ()
+    """Labels of the classes, where the library keeps them."""
 
 
 def adapt_booster(model: Any, own: list[Hashable]) -> ScoringAdapter | None:
@@ -36,78 +52,59 @@ def adapt_booster(model: Any, own: list[Hashable]) -> ScoringAdapter | None:
         Columns of the frame.
     """
     library = type(model).__module__.partition(".")[0]
-    if hasattr(model, "predict_proba") or library not in _FACES:
+    if library not in _LIBRARIES or hasattr(model, "predict_proba"):
         return None
-    return _FACES[library](model, own)
-
-
-def _xgboost_face(model: Any, own: list[Hashable]) -> ScoringAdapter | None:
-    if not hasattr(model, "save_config"):
+    mark, describe = _LIBRARIES[library]
+    if not hasattr(model, mark):
         return None  # a regressor with the scikit-learn face
-    xgboost: Any = sys.modules["xgboost"]  # where its models come from
-    columns, as_array = read_columns(own, model.feature_names, int(model.num_features()))
-    read = reader(columns, as_array)
-    objective = json.loads(model.save_config())["learner"]["objective"]["name"]
-    return _face(
-        "xgboost.Booster",
-        objective,
-        columns,
-        lambda frame: model.predict(xgboost.DMatrix(read(frame), enable_categorical=True)),
-    )
-
-
-def _lightgbm_face(model: Any, own: list[Hashable]) -> ScoringAdapter | None:
-    if not hasattr(model, "model_to_string"):
-        return None
-    columns, as_array = read_columns(own, model.feature_name(), None)
-    read = reader(columns, as_array)
-    # The parameters are gone after loading; the text of the model always names its objective.
-    found = re.search(r"^objective=(\S+)", model.model_to_string(num_iteration=1), re.MULTILINE)
-    return _face(
-        "lightgbm.Booster",
-        found.group(1) if found else "",
-        columns,
-        lambda frame: model.predict(read(frame)),
-    )
-
-
-def _catboost_face(model: Any, own: list[Hashable]) -> ScoringAdapter:
-    columns, as_array = read_columns(own, model.feature_names_, None)
-    read = reader(columns, as_array)
-    objective = model.get_all_params().get("loss_function", "").partition(":")[0]
-    name, classes = type(model).__name__, np.asarray(model.classes_).tolist()
-    if objective not in BINARY | MULTICLASS:
-        return _face(name, objective, columns, lambda frame: model.predict(read(frame)))
-    return ScoringAdapter(
-        name=f"{name}.predict ({objective})",
-        score=lambda frame: model.predict(read(frame), prediction_type="Probability"),
-        columns=columns,
-        classes=classes,
-        probability=True,
-    )
-
-
-def _face(
-    name: str, objective: str, columns: list[Hashable], predict: Callable[[Any], Any]
-) -> ScoringAdapter:
-    """Return the face of a booster whose predictions mean what its objective says."""
+    booster = describe(model)
+    objective = booster.objective
+    columns, read = read_columns(own, booster.columns, booster.width)
 
     def score(frame: Any) -> object:
-        outputs = predict(frame)
-        return two_classes(outputs) if objective in BINARY else outputs
+        outputs = booster.predict(read(frame))
+        only_second = objective in BINARY and np.ndim(outputs) == 1
+        return two_classes(outputs) if only_second else outputs
 
-    classes: list[Hashable] = [0, 1] if objective in BINARY else []
     return ScoringAdapter(
-        name=f"{name}.predict ({objective})" if objective else f"{name}.predict",
+        name=f"{booster.name}.predict" + (f" ({objective})" if objective else ""),
         score=score,
         columns=columns,
-        classes=classes,
+        classes=list(booster.classes) or ([0, 1] if objective in BINARY else []),
         probability=objective in BINARY | MULTICLASS | RATES,
     )
 
 
-_FACES: dict[str, Callable[[Any, list[Hashable]], ScoringAdapter | None]] = {
-    "xgboost": _xgboost_face,
-    "lightgbm": _lightgbm_face,
-    "catboost": _catboost_face,
+def _xgboost(model: Any) -> _Booster:
+    xgboost: Any = sys.modules["xgboost"]  # where its models come from
+    objective = json.loads(model.save_config())["learner"]["objective"]["name"]
+
+    def predict(matrix: Any) -> Any:
+        return model.predict(xgboost.DMatrix(matrix, enable_categorical=True))
+
+    width = int(model.num_features())
+    return _Booster("xgboost.Booster", objective, model.feature_names, predict, width)
+
+
+def _lightgbm(model: Any) -> _Booster:
+    # The parameters are gone after loading; the text of the model always names its objective.
+    found = re.search(r"^objective=(\S+)", model.model_to_string(num_iteration=1), re.MULTILINE)
+    objective = found.group(1) if found else ""
+    return _Booster("lightgbm.Booster", objective, model.feature_name(), model.predict)
+
+
+def _catboost(model: Any) -> _Booster:
+    objective = model.get_all_params().get("loss_function", "").partition(":")[0]
+    booster = _Booster(type(model).__name__, objective, model.feature_names_, model.predict)
+    if objective not in BINARY | MULTICLASS:
+        return booster
+    predict = partial(model.predict, prediction_type="Probability")
+    return booster._replace(predict=predict, classes=np.asarray(model.classes_).tolist())
+
+
+_LIBRARIES: dict[str, tuple[str, Callable[[Any], _Booster]]] = {
+    "xgboost": ("save_config", _xgboost),
+    "lightgbm": ("model_to_string", _lightgbm),
+    "catboost": ("get_all_params", _catboost),
 }
+"""The method that marks a native booster of each library, and what describes one."""

@@ -31,14 +31,8 @@ if TYPE_CHECKING:
 CHECKED_ROWS = 1 << 14
 # How far the compiled outputs may be from the pipeline's, relative to the largest.
 ROUNDING = 1e-12
-FORESTS = frozenset(
-    {
-        "ExtraTreesClassifier",
-        "ExtraTreesRegressor",
-        "RandomForestClassifier",
-        "RandomForestRegressor",
-    }
-)
+FORESTS = frozenset({"ExtraTreesClassifier", "ExtraTreesRegressor"})
+FORESTS |= {"RandomForestClassifier", "RandomForestRegressor"}
 # Rows that one thread takes through a forest.
 FOREST_ROWS = 1 << 12
 
@@ -61,13 +55,6 @@ class Pipe:
     """Frame to what the pipeline is called with."""
     smooth: bool
     """Whether its outputs vary smoothly with its numbers."""
-
-    def prepare(self, frame: pd.DataFrame) -> Any:
-        """Return what the final estimator is given for a frame."""
-        matrix = self.read(frame)
-        for step in self.before:
-            matrix = step.transform(matrix)
-        return matrix
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,6 +162,14 @@ def compile_pipeline(pipe: Pipe, pipeline: FrameOutputs, codes: np.ndarray) -> C
 
 def _compiled(pipe: Pipe, pipeline: FrameOutputs, codes: np.ndarray) -> CompiledOutputs:
     encoder = pipeline.model.encoder
+
+    def prepare(some: np.ndarray) -> Any:
+        """Return what the final estimator is given for rows of codes."""
+        matrix = pipe.read(encoder.decode_as_given(some))
+        for step in pipe.before:
+            matrix = step.transform(matrix)
+        return matrix
+
     reader = Reader(
         frozenset(j for j, table in enumerate(encoder.tables) if table is not None),
         width_of=lambda call: called(call, encoder)(codes[:1]).shape[1],
@@ -183,19 +178,12 @@ def _compiled(pipe: Pipe, pipeline: FrameOutputs, codes: np.ndarray) -> Compiled
     for step in pipe.before:
         columns = reader.read(step, columns)
     if len(set(columns)) == 1 and pipe.before:
-        width = pipe.prepare(encoder.decode_as_given(codes[:1])).shape[1]
-        columns = columns * (width if len(columns) == 1 else 1)
+        columns = columns * (prepare(codes[:1]).shape[1] if len(columns) == 1 else 1)
     form, keep = linear_form(pipe.final, pipe.method), pipeline.keep
-    if form is not None and form.link == "softmax" and len(form.weights) == 2 and len(keep) == 1:
-        form, keep = form.one_of_two(keep[0]), (0,)
-    tables = build_tables(
-        columns,
-        reader.calls,
-        encoder,
-        pipe.prepare,
-        codes,
-        weights=None if form is None else form.weights,
-    )
+    if form is not None:
+        form, keep = form.of_outputs(keep)
+    weights = None if form is None else form.weights
+    tables = build_tables(columns, reader, encoder, prepare, codes, weights)
     if form is not None:
         slopes = tables.slopes(codes.shape[1])
         exact = None if slopes is None else replace(form, weights=slopes)

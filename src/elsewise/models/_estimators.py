@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,15 +13,13 @@ import pandas as pd
 from elsewise.errors import InvalidInput
 from elsewise.models._boosters import adapt_booster
 from elsewise.models._compiled import FORESTS, Pipe, compile_pipeline
-from elsewise.models._differences import Differences
-from elsewise.models._faces import ScoringAdapter, one_column_per_class, read_columns, reader
-from elsewise.models._frames import FrameModel, FrameOutputs, Slopes
+from elsewise.models._faces import ScoringAdapter, one_column_per_class, read_columns
+from elsewise.models._frames import FrameModel, FrameOutputs, Slopes, difference_slopes
 from elsewise.models._linear import (
     MARGINS,
     REGRESSORS,
     LinearForm,
     LinearOutputs,
-    final_step,
     has_base,
     linear_form,
     steps,
@@ -93,77 +92,61 @@ def bind_estimator(
     model: EstimatorModel, encoder: Encoder, output: Hashable | None, probe: np.ndarray
 ) -> FrameOutputs:
     """Return the outputs of an estimator, a booster or results on the codes of ``encoder``."""
-    fitted = model.estimator
     own = [feature.name for feature in encoder.schema.features]
+    fitted = model.estimator
     face = adapt_booster(fitted, own) or results_face(fitted, own)
-    linear, method = None, None
+    linear = method = None
     if face is None:
         method = next(m for m in METHODS if callable(getattr(fitted, m, None)))
         face = _estimator_face(fitted, method, own)
         linear = linear_form(_unwrap(fitted), method)
+    places = [own.index(name) for name in face.columns]
+    if linear is not None:
+        weights = np.zeros((len(linear.weights), len(own)))
+        weights[:, places] = linear.weights
+        linear = replace(linear, weights=weights)
     evaluate = FrameModel(name=face.name, score=face.score, encoder=encoder, repeats=linear is None)
-    first = evaluate(probe)
-    evaluate.check_row_by_row(probe, first)
+    evaluate, first = evaluate.tried(probe)
     width = first.shape[1]
-    evaluate = replace(evaluate, width=width)
-    keep, what = _choose(face.classes, width, output)
+    keep, what = _choose(face.classes, width, model.output if output is None else output)
     outputs = FrameOutputs(
         model=evaluate,
         keep=keep,
-        slopes=_slopes(face, linear, evaluate),
+        slopes=_slopes(linear, evaluate, smooth=face.smooth),
         probability=face.probability,
         description=face.name + what,
         labels=_labels(face.classes, width, keep),
     )
-    twin = None if linear is None else _twin(face, linear, outputs)
-    if twin is not None or method is None:
+    if linear is not None and all(encoder.schema.features[j].numeric for j in places):
+        form, among = linear.of_outputs(keep)
+        twin = LinearOutputs(
+            form=form,
+            keep=among,
+            movable=movable_columns(encoder),
+            probability=outputs.probability,
+            description=outputs.description,
+        )
         return replace(outputs, twin=twin)
-    return replace(outputs, compile=_compiler(face, fitted, method))
+    return replace(outputs, compile=_compiler(face, fitted, method, places))
 
 
 def _compiler(
-    face: ScoringAdapter, fitted: Any, method: str
+    face: ScoringAdapter, fitted: Any, method: str | None, places: list[int]
 ) -> Callable[[FrameOutputs, np.ndarray], Outputs] | None:
     """Return how a pipeline is compiled; None where nothing stands before the estimator."""
     *before, final = steps(_unwrap(fitted))
-    read = face.read
-    if read is None or not (before or type(final).__name__ in FORESTS):
+    if method is None or face.read is None or not (before or type(final).__name__ in FORESTS):
         return None
-
-    def compiled(outputs: FrameOutputs, codes: np.ndarray) -> Outputs:
-        own = [feature.name for feature in outputs.model.encoder.schema.features]
-        pipe = Pipe(
-            before=tuple(before),
-            final=final,
-            method=method,
-            classes=len(face.classes),
-            places=tuple(own.index(name) for name in face.columns),
-            read=read,
-            smooth=face.smooth,
-        )
-        return compile_pipeline(pipe, outputs, codes)
-
-    return compiled
-
-
-def _twin(face: ScoringAdapter, linear: LinearForm, outputs: FrameOutputs) -> LinearOutputs | None:
-    """Return the linear model without frames in between; None where a code is not its number."""
-    features = outputs.model.encoder.schema.features
-    places = [[f.name for f in features].index(name) for name in face.columns]
-    if not all(features[j].numeric for j in places):
-        return None
-    weights = np.zeros((len(linear.weights), len(features)))
-    weights[:, places] = linear.weights
-    form, keep = replace(linear, weights=weights), outputs.keep
-    if form.link == "softmax" and len(weights) == 2 and len(keep) == 1:
-        form, keep = form.one_of_two(keep[0]), (0,)
-    return LinearOutputs(
-        form=form,
-        keep=keep,
-        movable=movable_columns(outputs.model.encoder),
-        probability=outputs.probability,
-        description=outputs.description,
+    pipe = Pipe(
+        before=tuple(before),
+        final=final,
+        method=method,
+        classes=len(face.classes),
+        places=tuple(places),
+        read=face.read,
+        smooth=face.smooth,
     )
+    return partial(compile_pipeline, pipe)
 
 
 def _estimator_face(fitted: Any, method: str, own: list[Hashable]) -> ScoringAdapter:
@@ -171,17 +154,17 @@ def _estimator_face(fitted: Any, method: str, own: list[Hashable]) -> ScoringAda
     names = getattr(fitted, "feature_names_in_", None)
     if names is None and type(fitted).__module__.startswith("catboost."):
         names = fitted.feature_names_
-    columns, as_array = read_columns(
+    columns, read = read_columns(
         own, None if names is None else list(names), getattr(fitted, "n_features_in_", None)
     )
-    read, predict = reader(columns, as_array), getattr(fitted, method)
-    classes = [] if method == "predict" else _classes(fitted)
+    predict, classes = getattr(fitted, method), []
+    if method != "predict" and getattr(fitted, "classes_", None) is not None:
+        classes = np.asarray(fitted.classes_).tolist()
 
     def score(frame: pd.DataFrame) -> object:
         return one_column_per_class(predict(read(frame)), method, len(classes))
 
-    final = final_step(_unwrap(fitted))
-    ours = type(final).__module__.startswith("sklearn.")
+    final = steps(_unwrap(fitted))[-1]
     return ScoringAdapter(
         name=f"{_name(fitted)}.{method}",
         score=score,
@@ -189,7 +172,7 @@ def _estimator_face(fitted: Any, method: str, own: list[Hashable]) -> ScoringAda
         read=read,
         classes=classes,
         probability=method == "predict_proba",
-        smooth=ours and has_base(final, SMOOTH),
+        smooth=type(final).__module__.startswith("sklearn.") and has_base(final, SMOOTH),
     )
 
 
@@ -217,34 +200,17 @@ def _labels(classes: list[Hashable], width: int, keep: tuple[int, ...]) -> tuple
     return tuple(classes[k] for k in keep)
 
 
-def _slopes(face: ScoringAdapter, linear: LinearForm | None, model: FrameModel) -> Slopes | None:
+def _slopes(linear: LinearForm | None, model: FrameModel, *, smooth: bool) -> Slopes | None:
     """Return exact slopes for linear models, differences for other smooth ones, else None."""
     if linear is not None:
         movable = movable_columns(model.encoder)
-        names = [feature.name for feature in model.encoder.schema.features]
-        places = [names.index(name) for name in face.columns]
-
-        def exact(codes: np.ndarray, outputs: np.ndarray) -> np.ndarray:
-            gradient = np.zeros((*outputs.shape, codes.shape[1]))
-            gradient[:, :, places] = linear.slopes(outputs)
-            return np.where(movable, gradient, 0.0)
-
-        return exact
-    if face.smooth:
-        differences = Differences.of(model.encoder)
-        return lambda codes, outputs: differences.slopes(model, codes)
-    return None
+        return lambda codes, outputs: np.where(movable, linear.slopes(outputs), 0.0)
+    return difference_slopes(model) if smooth else None
 
 
 def _unwrap(fitted: Any) -> Any:
     """Return the estimator a search has chosen, or the estimator itself."""
     return getattr(fitted, "best_estimator_", fitted)
-
-
-def _classes(fitted: Any) -> list[Hashable]:
-    """Return the class labels as plain Python values; empty for regressors."""
-    classes = getattr(fitted, "classes_", None)
-    return [] if classes is None else np.asarray(classes).tolist()
 
 
 def _name(fitted: Any) -> str:

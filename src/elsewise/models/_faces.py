@@ -34,9 +34,11 @@ class ScoringAdapter:
 
 
 def read_columns(
-    own: list[Hashable], names: Sequence[Hashable] | None, count: int | None
-) -> tuple[list[Hashable], bool]:
-    """Return the columns a model reads, in its order, and whether it wants them as an array.
+    own: list[Hashable], names: Sequence[Hashable] | None, count: int | None = None
+) -> tuple[list[Hashable], Callable[[pd.DataFrame], Any]]:
+    """Return the columns a model reads, in its order, and what it is called with for a frame.
+
+    A model that was fitted on an array is given one.
 
     Parameters
     ----------
@@ -50,45 +52,35 @@ def read_columns(
 
     Examples
     --------
-    >>> read_columns(["age", "credit amount"], ["credit_amount"], None)
-    (['credit amount'], False)
-    >>> read_columns(["age", "credit amount"], ["Column_0", "Column_1"], None)
-    (['age', 'credit amount'], True)
+    >>> frame = pd.DataFrame({"age": [30], "credit amount": [5]})
+    >>> columns, read = read_columns(list(frame), ["credit_amount"])
+    >>> columns, list(read(frame))
+    (['credit amount'], ['credit amount'])
+    >>> read_columns(list(frame), ["Column_0", "Column_1"])[1](frame)
+    array([[30,  5]])
     """
     spelled: dict[Hashable, Hashable] = {re.sub(r"\s", "_", str(name)): name for name in own}
     spelled |= {str(name): name for name in own} | {name: name for name in own}
     if names is not None:
         missing = [name for name in names if name not in spelled]
         if not missing:
-            return [spelled[name] for name in names], False
+            columns = [spelled[name] for name in names]
+            return columns, lambda frame: frame[columns]
         numbered = [[str(j) for j in range(len(names))], [f"Column_{j}" for j in range(len(names))]]
         if list(names) not in numbered:
-            raise InvalidInput(
-                "model",
-                expected=f"a model fitted on columns of the frame {own}",
-                received=f"one that also needs {missing}",
-                fix="explain the frame the model was fitted on, with those columns",
-            )
+            expected = f"a model fitted on columns of the frame {own}"
+            fix = "explain the frame the model was fitted on, with those columns"
+            received = f"one that also needs {missing}"
+            raise InvalidInput("model", expected=expected, received=received, fix=fix)
         count = len(names)
-    if count is not None and count != len(own):
-        raise InvalidInput(
-            "model",
-            expected=f"a model fitted on the frame's {len(own)} columns",
-            received=f"one fitted on {count} columns",
-            fix="explain the columns the model was fitted on, in the same order",
-        )
-    return own, count is not None
-
-
-def reader(columns: list[Hashable], as_array: bool) -> Callable[[pd.DataFrame], Any]:
-    """Return the function frame -> what the model is called with.
-
-    Examples
-    --------
-    >>> reader(["b"], as_array=True)(pd.DataFrame({"a": [1.0], "b": [2.0]}))
-    array([[2.]])
-    """
-    return lambda frame: frame[columns].to_numpy() if as_array else frame[columns]
+    if count is None:
+        return own, lambda frame: frame[own]
+    if count != len(own):
+        expected = f"a model fitted on the frame's {len(own)} columns"
+        received = f"one fitted on {count} columns"
+        fix = "explain the columns the model was fitted on, in the same order"
+        raise InvalidInput("model", expected=expected, received=received, fix=fix)
+    return own, lambda frame: frame[own].to_numpy()
 
 
 def two_classes(second: Any) -> np.ndarray:

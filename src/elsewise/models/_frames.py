@@ -12,6 +12,7 @@ import pandas as pd
 from elsewise._arrays import in_row_order
 from elsewise._resources import model_threads
 from elsewise.features import hash_rows
+from elsewise.models._differences import Differences
 from elsewise.models._outputs import (
     PROBES,
     ArrayOutputs,
@@ -92,20 +93,28 @@ class FrameModel:
             raise model_raised(self.name, error) from error
         return scores(raw, len(codes), self.name, self.width)
 
-    def check_row_by_row(self, codes: np.ndarray, outputs: np.ndarray) -> None:
-        """Refuse a model that says something else of rows (n, p) when they come in another batch.
+    def tried(self, codes: np.ndarray) -> tuple[FrameModel, np.ndarray]:
+        """Return the model with its width known, and its outputs for a few rows (n, p).
 
-        Single rows may differ: some models break ties by the last bits of their arithmetic.
+        A model that says something else of rows when they come in another batch is refused. Single
+        rows may differ: some models break ties by the last bits of their arithmetic.
         """
-        some = slice(1, None, 2)
-        again, first = self(codes[some][::-1])[::-1], outputs[some]
-        differ = changed_rows(again, first)
+        outputs, some = self(codes), slice(1, None, 2)
+        again = self(codes[some][::-1])[::-1]
+        differ = changed_rows(again, outputs[some])
         if differ.sum() > 0.5 * differ.size:
             raise unusable(
                 self.name,
                 "the same outputs for a row whenever it is asked about",
                 f"others for {differ.sum()} of {differ.size} rows when asked again in a new batch",
             )
+        return replace(self, width=outputs.shape[1]), outputs
+
+
+def difference_slopes(model: FrameModel) -> Slopes:
+    """Return the slopes of a model that offers none."""
+    differences = Differences.of(model.encoder)
+    return lambda codes, outputs: differences.slopes(model, codes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import pandas as pd
 
 from elsewise.errors import InvalidInput, ModelError
 from elsewise.models._differences import Differences, looks_smooth
-from elsewise.models._frames import FrameModel, FrameOutputs, Slopes
+from elsewise.models._frames import FrameModel, FrameOutputs, Slopes, difference_slopes
 from elsewise.models._outputs import model_raised, movable_columns, select_by_position, unusable
 
 if TYPE_CHECKING:
@@ -71,10 +72,11 @@ def function(
     >>> income.values(pd.DataFrame({"hours": [1.5, 2.0]})).tolist()
     [22.5, 30.0]
     """
-    if not callable(values):
-        raise _not_callable("values", values)
-    if gradient is not None and not callable(gradient):
-        raise _not_callable("gradient", gradient)
+    for argument, given in (("values", values), ("gradient", gradient)):
+        if not (callable(given) or (argument == "gradient" and given is None)):
+            expected, fix = "a function that takes a DataFrame", "pass the function itself"
+            received = type(given).__name__
+            raise InvalidInput(argument, expected=expected, received=received, fix=fix)
     if gradient is not None and smooth is False:
         expected, fix = "True or None beside a gradient", "leave out gradient or smooth"
         raise InvalidInput("smooth", expected=expected, received="False", fix=fix)
@@ -86,10 +88,7 @@ def bind_function(
 ) -> FrameOutputs:
     """Return the outputs of a function on the codes of ``encoder``."""
     name = getattr(model.values, "__name__", type(model.values).__name__)
-    evaluate = FrameModel(name=name, score=model.values, encoder=encoder)
-    first = evaluate(probe)
-    evaluate.check_row_by_row(probe, first)
-    evaluate = replace(evaluate, width=first.shape[1])
+    evaluate, first = FrameModel(name=name, score=model.values, encoder=encoder).tried(probe)
     keep = select_by_position(output, first.shape[1])
     kept = first[:, keep]
     inside = bool((kept >= 0).all() and (kept <= 1).all() and ((kept > 0) & (kept < 1)).any())
@@ -107,18 +106,12 @@ def _slopes(model: FunctionModel, evaluate: FrameModel, probe: np.ndarray) -> Sl
     if model.gradient is not None:
         gradient = model.gradient
         return lambda codes, outputs: _own_slopes(gradient, evaluate, codes, outputs.shape[1])
-    differences = Differences.of(evaluate.encoder)
     smooth = model.smooth
     if smooth is None:
-        smooth = _probe_smoothness(differences, evaluate, probe)
-    return (lambda codes, outputs: differences.slopes(evaluate, codes)) if smooth else None
-
-
-def _probe_smoothness(differences: Differences, evaluate: FrameModel, probe: np.ndarray) -> bool:
-    try:
-        return looks_smooth(differences, evaluate, probe)
-    except ModelError:  # it refuses rows a step away, so differences are no use
-        return False
+        # A model that refuses rows a step away has no use for differences.
+        with suppress(ModelError):
+            smooth = looks_smooth(Differences.of(evaluate.encoder), evaluate, probe)
+    return difference_slopes(evaluate) if smooth else None
 
 
 def _own_slopes(gradient: Score, model: FrameModel, codes: np.ndarray, outputs: int) -> np.ndarray:
@@ -150,12 +143,3 @@ def _own_slopes(gradient: Score, model: FrameModel, codes: np.ndarray, outputs: 
     if not np.isfinite(slopes).all():
         raise unusable(name, "finite slopes", "NaN or infinity")
     return slopes
-
-
-def _not_callable(argument: str, value: object) -> InvalidInput:
-    return InvalidInput(
-        argument,
-        expected="a function that takes a DataFrame",
-        received=type(value).__name__,
-        fix="pass the function itself",
-    )

@@ -27,11 +27,6 @@ def steps(estimator: Any) -> list[Any]:
     return [step for _, step in named if step is not None and not isinstance(step, str)]
 
 
-def final_step(estimator: Any) -> Any:
-    """Return the estimator at the end of a pipeline."""
-    return steps(estimator)[-1]
-
-
 def has_base(estimator: Any, names: frozenset[str]) -> bool:
     """Tell whether an estimator's class is, or is derived from, one of these names."""
     return not names.isdisjoint(base.__name__ for base in type(estimator).__mro__)
@@ -65,14 +60,16 @@ class LinearForm:
         slopes: np.ndarray = outputs[:, :, None] * tilt
         return slopes
 
-    def one_of_two(self, output: int) -> LinearForm:
-        """Return one output of a softmax of two as what it is, logistic."""
-        signs = np.array([1.0, -1.0]) if output == 0 else np.array([-1.0, 1.0])
-        return LinearForm(
-            weights=(signs @ self.weights)[None, :],
-            offsets=(signs @ self.offsets)[None],
-            link="logistic",
-        )
+    def of_outputs(self, keep: tuple[int, ...]) -> tuple[LinearForm, tuple[int, ...]]:
+        """Return a form that makes the outputs ``keep``, and where they are among its own.
+
+        One output of a softmax of two is what it is, logistic.
+        """
+        if self.link != "softmax" or len(self.weights) != 2 or len(keep) != 1:
+            return self, keep
+        signs = np.array([1.0, -1.0]) if keep == (0,) else np.array([-1.0, 1.0])
+        weights, offsets = (signs @ self.weights)[None, :], (signs @ self.offsets)[None]
+        return LinearForm(weights=weights, offsets=offsets, link="logistic"), (0,)
 
 
 LINKS: dict[str, Callable[[np.ndarray], np.ndarray]] = {

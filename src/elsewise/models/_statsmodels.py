@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from elsewise.models._faces import ScoringAdapter, read_columns, reader
+from elsewise.models._faces import ScoringAdapter, read_columns
 
 # Models whose predictions are probabilities; so are those of a GLM with a binomial family.
 PROBABILITIES = frozenset({"Logit", "Probit", "MNLogit", "OrderedModel"})
@@ -31,20 +31,24 @@ def results_face(model: Any, own: list[Hashable]) -> ScoringAdapter | None:
         return None
     kind = type(fitted).__name__
     binomial = type(getattr(fitted, "family", None)).__name__ == "Binomial"
-    columns, as_array, constant = own, False, False
+    names: list[Hashable] | None = None
+    place, count = -1, None
     if getattr(fitted, "formula", None) is None:
         names = list(fitted.exog_names)
-        constant = "const" in names and "const" not in own
-        columns, as_array = _columns(
-            own, [name for name in names if name != "const" or not constant]
-        )
-    read = reader(columns, as_array)
+        if "const" in names and "const" not in own:
+            place = names.index("const")
+            del names[place]
+        # What statsmodels calls the columns of an array: it knows how many there were.
+        numbered = [f"x{j + 1}" for j in range(len(names))]
+        if [*map(str, names)] == numbered and "x1" not in own:
+            names, count = None, len(numbered)
+    columns, read = read_columns(own, names, count)
 
     def score(frame: pd.DataFrame) -> object:
         inputs = read(frame)
-        if constant:
+        if place >= 0:
             inputs = pd.DataFrame(inputs, columns=columns)
-            inputs.insert(names.index("const"), "const", 1.0)
+            inputs.insert(place, "const", 1.0)
         return model.predict(inputs)
 
     return ScoringAdapter(
@@ -55,10 +59,3 @@ def results_face(model: Any, own: list[Hashable]) -> ScoringAdapter | None:
         probability=kind in PROBABILITIES or binomial,
         smooth=True,
     )
-
-
-def _columns(own: list[Hashable], names: list[Hashable]) -> tuple[list[Hashable], bool]:
-    """Return the columns read and whether as an array, whose columns statsmodels calls x1, x2."""
-    if all(str(name) == f"x{j + 1}" for j, name in enumerate(names)) and names[0] not in own:
-        return read_columns(own, None, len(names))
-    return read_columns(own, names, None)

@@ -7,7 +7,7 @@ preprocessing itself; a number goes through the fitted arithmetic, in the order 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from elsewise.models._preprocessing import Column, Op, Unreadable
+from elsewise.models._preprocessing import Column, Op, Reader, Unreadable
 
 if TYPE_CHECKING:
     from elsewise.features import Encoder
@@ -49,6 +49,13 @@ GAIN: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 }
 
 
+def _after(values: np.ndarray, ops: Iterable[tuple[str, Any]]) -> np.ndarray:
+    """Return numbers after arithmetic, step by step in their own precision."""
+    for name, operand in ops:
+        values = OPS[name](values, operand).astype(values.dtype, copy=False)
+    return values
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Numbers:
     """Columns of the result that are numbers after the same kinds of arithmetic."""
@@ -63,10 +70,7 @@ class _Numbers:
 
     def of(self, matrix: np.ndarray) -> np.ndarray:
         """Return them, (n, k), from the codes or the result of the call."""
-        values = matrix[:, self.sources].astype(self.dtype, copy=False)
-        for name, operand in self.ops:
-            values = OPS[name](values, operand).astype(self.dtype, copy=False)
-        return values
+        return _after(matrix[:, self.sources].astype(self.dtype, copy=False), self.ops)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -85,10 +89,14 @@ class _Lookup:
     known: np.ndarray
     """bool (L,): whose table entry has been asked for."""
 
+    @property
+    def width(self) -> int:
+        """Number of columns."""
+        return len(self.positions)
+
     def places(self, codes: np.ndarray) -> np.ndarray:
         """Return which entry each row's code (n,) has: levels first, then missing, then unknown."""
-        for name, value in self.ops:
-            codes = OPS[name](codes, value)
+        codes = _after(codes, self.ops)
         missing, count = np.isnan(codes), len(self.probes) - 2
         if self.cuts is None:
             found = np.where(missing, 0.0, codes).astype(np.intp)
@@ -107,7 +115,7 @@ class Tables:
     """Fitted preprocessing, ready to be applied to codes."""
 
     width: int
-    """Columns of the result; outputs, where they have been multiplied with weights."""
+    """Columns of the result."""
     whole: np.ndarray
     """Columns of codes that the frame holds as whole numbers."""
     numbers: tuple[_Numbers, ...]
@@ -121,6 +129,10 @@ class Tables:
     frame: pd.DataFrame | None = None
     """An empty frame with the names and dtypes the preprocessing returns, where it returns one."""
 
+    def columns_of(self, part: Tables | _Lookup) -> int:
+        """Return how many columns a part makes: its own, or one per output of the weights."""
+        return part.width if self.weights is None else len(self.weights)
+
     def apply(self, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the result, (n, width) or (n, W), and which rows have no unknown value."""
         rounded = codes
@@ -128,8 +140,7 @@ class Tables:
             rounded = codes.copy()
             rounded[:, self.whole] = np.rint(codes[:, self.whole])
         known = np.ones(len(codes), dtype=bool)
-        columns = self.width if self.weights is None else len(self.weights)
-        result = np.zeros((len(codes), columns))
+        result = np.zeros((len(codes), self.columns_of(self)))
         called = [call(rounded) for call in self.calls]
         for part in self.numbers:
             values = part.of(rounded if part.call is None else called[part.call])
@@ -166,9 +177,9 @@ class Tables:
 
 def build_tables(
     columns: Sequence[Column],
-    calls: Sequence[Call],
+    reader: Reader,
     encoder: Encoder,
-    prepare: Callable[[pd.DataFrame], Any],
+    prepare: Callable[[np.ndarray], Any],
     codes: np.ndarray,
     weights: np.ndarray | None = None,
 ) -> Tables:
@@ -176,67 +187,63 @@ def build_tables(
 
     Parameters
     ----------
-    columns, calls
-        As `elsewise.models._preprocessing.Reader` reads them.
+    columns, reader
+        What `elsewise.models._preprocessing.Reader` has read.
     encoder
         Decodes the codes.
     prepare
-        The preprocessing itself, frame to matrix.
+        The preprocessing itself, codes to matrix.
     codes
         Codes (n, p) of rows that it can prepare.
     weights
         (W, width): the weights of a linear model behind it.
     """
-    finite = [j for j, table in enumerate(encoder.tables) if table is not None]
-    groups: dict[Any, list[int]] = {}
+    lookups: dict[Column, list[int]] = {}
+    numbers: dict[tuple[Any, ...], list[int]] = {}
     for k, column in enumerate(columns):
-        if column.cuts is not None or column.origin in finite:
-            key: Any = (column.origin, column.ops if column.cuts is not None else (), column.cuts)
-            groups.setdefault((True, *key, column.exact), []).append(k)
+        if reader.is_finite(column):
+            # Whatever is done to a level, its entry in the table says what becomes of it.
+            key = column if column.cuts is not None else Column(column.origin)
+            lookups.setdefault(key, []).append(k)
         else:
             call, dtype = None, DOUBLE
             if isinstance(column.origin, tuple):
                 call = column.origin[0]
             elif encoder.dtypes[column.origin] == np.float32:
                 dtype = np.dtype(np.float32)
-            key = (False, call, dtype, tuple(op.name for op in column.ops))
-            groups.setdefault(key, []).append(k)
+            steps = tuple(op.name for op in column.ops)
+            numbers.setdefault((call, dtype, steps), []).append(k)
+    whole = [
+        j
+        for j, (dtype, table) in enumerate(zip(encoder.dtypes, encoder.tables, strict=True))
+        if table is None and dtype.kind in "iu"
+    ]
     tables = Tables(
         width=len(columns),
-        whole=np.asarray(
-            [
-                j
-                for j, (dtype, table) in enumerate(zip(encoder.dtypes, encoder.tables, strict=True))
-                if table is None and dtype.kind in "iu"
-            ],
-            dtype=np.intp,
-        ),
-        numbers=tuple(
-            _numbers(columns, positions, key[2]) for key, positions in groups.items() if not key[0]
-        ),
-        lookups=tuple(
-            _lookup(columns[positions[0]], positions, encoder)
-            for key, positions in groups.items()
-            if key[0]
-        ),
-        calls=tuple(called(call, encoder) for call in calls),
+        whole=np.asarray(whole, dtype=np.intp),
+        numbers=tuple(_numbers(columns, places, *key[:2]) for key, places in numbers.items()),
+        lookups=tuple(_lookup(column, places, encoder) for column, places in lookups.items()),
+        calls=tuple(called(call, encoder) for call in reader.calls),
         weights=weights,
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of categories unknown to an encoder
-        return _filled(tables, encoder, prepare, codes)
+        return _filled(tables, prepare, codes)
 
 
-def _numbers(columns: Sequence[Column], positions: list[int], dtype: np.dtype[Any]) -> _Numbers:
+def _numbers(
+    columns: Sequence[Column], positions: list[int], call: int | None, dtype: np.dtype[Any]
+) -> _Numbers:
     chosen = [columns[k] for k in positions]
-    origins = [c.origin if isinstance(c.origin, tuple) else (None, c.origin) for c in chosen]
     ops = [
         (steps[0].name, np.asarray([op.value for op in steps]))
         for steps in zip(*(column.ops for column in chosen), strict=True)
     ]
+    # An origin is a feature, or a call and a column of its result.
+    sources = [np.atleast_1d(column.origin)[-1] for column in chosen]
     return _Numbers(
-        call=origins[0][0],
-        sources=np.asarray([source for _, source in origins], dtype=np.intp),
+        call=call,
+        sources=np.asarray(sources, dtype=np.intp),
         ops=tuple(ops),
         positions=np.asarray(positions),
         dtype=dtype,
@@ -262,7 +269,7 @@ def _lookup(column: Column, positions: list[int], encoder: Encoder) -> _Lookup:
                 values = OPS[INVERSE[name]](values, value) if name in INVERSE else values
     lookup = _Lookup(
         source=column.origin,
-        ops=column.ops if column.cuts is not None else (),
+        ops=column.ops,
         cuts=cuts,
         exact=column.exact,
         probes=np.asarray([*values, np.nan, unknown]),
@@ -283,8 +290,7 @@ def _lookup(column: Column, positions: list[int], encoder: Encoder) -> _Lookup:
 
 def called(call: Call, encoder: Encoder) -> Callable[[np.ndarray], np.ndarray]:
     """Return a transformer as a function of codes."""
-    inputs = call.inputs
-    sources = [column.origin for column in inputs if isinstance(column.origin, int)]
+    sources = [column.origin for column in call.inputs if isinstance(column.origin, int)]
     own = replace(
         encoder,
         columns=encoder.columns[sources],
@@ -295,43 +301,34 @@ def called(call: Call, encoder: Encoder) -> Callable[[np.ndarray], np.ndarray]:
     def transform(codes: np.ndarray) -> np.ndarray:
         if call.as_frame:
             return _dense(call.transformer.transform(own.decode_as_given(codes[:, sources])))
-        cells = np.empty((len(codes), len(inputs)))
-        for k, column in enumerate(inputs):
-            cells[:, k] = codes[:, sources[k]]
-            for name, value in column.ops:
-                cells[:, k] = OPS[name](cells[:, k], value)
+        cells = np.empty((len(codes), len(sources)))
+        for k, (source, column) in enumerate(zip(sources, call.inputs, strict=True)):
+            cells[:, k] = _after(codes[:, source], column.ops)
         return _dense(call.transformer.transform(cells))
 
     return transform
 
 
-def _filled(
-    tables: Tables, encoder: Encoder, prepare: Callable[[pd.DataFrame], Any], codes: np.ndarray
-) -> Tables:
+def _filled(tables: Tables, prepare: Callable[[np.ndarray], Any], codes: np.ndarray) -> Tables:
     """Return the tables with their entries, read from the preprocessing value by value."""
-    few = prepare(encoder.decode_as_given(codes[:1]))
+    few = prepare(codes[:1])
     if few.shape[1] != tables.width:
         raise Unreadable(f"{few.shape[1]} columns where {tables.width} were read")
-    outputs = None if tables.weights is None else len(tables.weights)
-    size = sum(len(part.probes) * (outputs or len(part.positions)) for part in tables.lookups)
+    size = sum(part.probes.size * tables.columns_of(part) for part in tables.lookups)
     if 8 * size > TABLE_BYTES:
         raise Unreadable(f"its categories need tables of {8 * size / 1e9:.1f} GB")
-
-    def ask(turn: list[_Lookup], known: list[np.ndarray]) -> list[_Lookup]:
-        return _entries(
-            tables, turn, known, lambda some: prepare(encoder.decode_as_given(some)), codes[0]
-        )
-
     filled: dict[int, _Lookup] = {}
     for turn in _turns(tables.lookups):
         every = [part.known for part in turn]
-        seen = [np.bincount(_of(part, codes), minlength=len(part.probes)) > 0 for part in turn]
+        seen = [np.zeros(len(part.probes), dtype=bool) for part in turn]
+        for part, mask in zip(turn, seen, strict=True):
+            mask[part.places(codes[:, part.source])] = True
         levels = [(np.arange(len(a)) < len(a) - 2) | s for a, s in zip(every, seen, strict=True)]
         # An encoder may refuse missing or unknown values, or levels that it was not fitted on.
         for tried in (every, levels, seen):
             try:
                 known = [a & b for a, b in zip(every, tried, strict=True)]
-                found = ask(turn, known)
+                found = _entries(tables, turn, known, prepare, codes[0])
                 break
             except Exception:
                 if tried is seen:
@@ -345,10 +342,6 @@ def _filled(
         dtype=np.dtype(np.float32 if dtype == np.float32 else np.float64),
         lookups=tuple(filled[id(part)] for part in tables.lookups),
     )
-
-
-def _of(part: _Lookup, codes: np.ndarray) -> np.ndarray:
-    return part.places(codes[:, part.source])
 
 
 def _turns(lookups: Sequence[_Lookup]) -> list[list[_Lookup]]:
@@ -372,8 +365,7 @@ def _entries(
 ) -> list[_Lookup]:
     """Return the lookups with their tables: row k of what is asked has the k-th value of each."""
     asked = [np.flatnonzero(mask) for mask in known]
-    outputs = None if tables.weights is None else len(tables.weights)
-    found = [np.zeros((len(part.probes), outputs or len(part.positions))) for part in turn]
+    found = [np.zeros((part.probes.size, tables.columns_of(part))) for part in turn]
     rows = max(map(len, asked), default=0)
     step = max(1, CHUNK_BYTES // (8 * tables.width))
     for first in range(0, rows, step):
@@ -386,10 +378,9 @@ def _entries(
         for part, places, table in zip(turn, asked, found, strict=True):
             some = places[first : first + step]
             block = matrix[:, part.positions][: len(some)]
-            if tables.weights is None:
-                table[some] = _dense(block)
-            else:
-                table[some] = _dense(block @ tables.weights[:, part.positions].T)
+            if tables.weights is not None:
+                block = block @ tables.weights[:, part.positions].T
+            table[some] = _dense(block)
     return [
         replace(part, table=table, known=mask)
         for part, table, mask in zip(turn, found, known, strict=True)

@@ -285,7 +285,8 @@ def bind_torch(
     rows = torch.from_numpy(probe).to(device)
     with torch.no_grad(), evaluating(model.module):
         width = outputs._outputs(rows).shape[1]
-    outputs = replace(outputs, keep=select_by_position(output, width), width=width)
+    keep = select_by_position(model.output if output is None else output, width)
+    outputs = replace(outputs, keep=keep, width=width)
     values, slopes = outputs._differentiate(rows)
     probability = model.probability
     if probability is None:
