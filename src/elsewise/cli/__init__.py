@@ -1,7 +1,8 @@
-"""The command ``elsewise``: explain, policy, difference, report, compare, apply, schema, demo.
+"""The command ``elsewise``: explain, check, policy, difference, report, compare, apply, ...
 
 Exit codes: 0 the result is what was asked for, 3 it is not (not feasible, out of time), 2 something
-given cannot be used, 130 interrupted (the best so far is saved). With ``--json`` one JSON object is
+given cannot be used, 130 interrupted (the best so far is saved); of ``check`` 1 if an assertion
+fails. With ``--json`` one JSON object is
 written to standard output: the keys of `elsewise.report.summary`, and ``exit_code``,
 ``interrupted``, ``folder`` and ``files``; or ``error`` and ``exit_code``. The file
 ``output.schema.json`` beside this one is its JSON schema.
@@ -13,6 +14,7 @@ import json
 import shlex
 import sys
 import time
+import traceback
 from collections.abc import Sequence
 from importlib.metadata import version as package_version
 from pathlib import Path
@@ -32,11 +34,13 @@ from elsewise.cli._inputs import (
     is_pickle,
     load_model,
     make_schema,
+    names_in,
     parse_bounds,
     parse_functional,
     parse_target,
     read_table,
 )
+from elsewise.cli._study import Study, findings, junit, markdown, read_study, within
 from elsewise.errors import ElsewiseError, InvalidInput, SavedRunError
 from elsewise.policy import Policy
 from elsewise.saving import OWN, load
@@ -48,7 +52,7 @@ if TYPE_CHECKING:
 
 __all__ = ["app", "main"]
 
-CERTIFIED, BAD_INPUT, NOT_FEASIBLE, INTERRUPTED = 0, 2, 3, 130
+CERTIFIED, FAILED, BAD_INPUT, NOT_FEASIBLE, INTERRUPTED = 0, 1, 2, 3, 130
 COMMAND, POLICY = "command.json", "policy.json"
 
 
@@ -63,7 +67,13 @@ app = typer.Typer(
 Rows = Annotated[Path, Argument(help="The rows: a .csv or .parquet file.")]
 Run = Annotated[Path, Argument(help="A folder that `elsewise explain` wrote.")]
 Model = Annotated[
-    str, Option(help="A .joblib or .pickle file (loading it runs its code), or module:name.")
+    str,
+    Option(
+        help="A .skops file, a .joblib or .pickle file (loading it runs its code), module:name."
+    ),
+]
+Trust = Annotated[
+    list[str] | None, Option(help="A type in a .skops file that may be loaded; repeat or a,b.")
 ]
 Background = Annotated[
     Path | None,
@@ -148,6 +158,7 @@ def explain(
     target: Target,
     bounds: BoundsText = None,
     output: Class = None,
+    trust: Trust = None,
     freeze: Freeze = None,
     drop: Drop = None,
     schema: SchemaFile = None,
@@ -167,8 +178,8 @@ def explain(
     wanted, given, kinds = parse_target(target), parse_bounds(bounds), check_formats(formats)
     settings = Settings(seconds=seconds)
     table, other = _tables(rows, background, drop)
-    features = make_schema(table, other, schema, freeze or ())
-    loaded = _loaded(model, output, quiet)
+    features = make_schema(table, other, schema, names_in(freeze))
+    loaded = _loaded(model, output, trust)
     with folder_in_place(out, OWN, "--out") as folder, interruptible() as stopped:
         explanation = explain_rows(
             loaded,
@@ -242,6 +253,7 @@ def difference(
     model: Model,
     of: Annotated[str, Option(help="mean, share:0.5 or quantile:0.9.")] = "mean",
     output: Class = None,
+    trust: Trust = None,
     cluster: Annotated[str | None, Option(help="Column of what rows belong together by.")] = None,
     confidence: Annotated[float, Option(help="Level of all intervals together.")] = 0.95,
     drop: Drop = None,
@@ -257,7 +269,7 @@ def difference(
     wanted = parse_functional(of)
     tables = _tables(before, after, drop, "after")
     found = difference_of(
-        _loaded(model, output, quiet),
+        _loaded(model, output, trust),
         *tables,
         functional=wanted,
         schema=None if schema is None else make_schema(tables[0], None, schema, ()),
@@ -300,6 +312,7 @@ def policy(
         str | None, Option(help="As in explain; without it the run's saved policy is printed.")
     ] = None,
     output: Class = None,
+    trust: Trust = None,
     cells: Annotated[int, Option(help="Most changes an action makes.", min=1)] = 2,
     rule: Annotated[bool, Option("--rule", help="Say by a rule whom each action is for.")] = False,
     budget: Annotated[float | None, Option(help="Spend at most this on all rows.")] = None,
@@ -309,7 +322,7 @@ def policy(
     """Say what a run comes to in a few actions, and keep it in the run."""
     place = run / POLICY
     if model is not None:
-        explanation = load(run, model=_loaded(model, output, quiet))
+        explanation = load(run, model=_loaded(model, output, trust))
         found = explanation.policy(
             k, cells=cells, budget=budget, assign="rule" if rule else "choose"
         )
@@ -352,13 +365,14 @@ def apply(
     rows: Rows,
     model: Model,
     output: Class = None,
+    trust: Trust = None,
     drop: Drop = None,
     out: Annotated[Path, Option(help="A .csv, .parquet or .xlsx file.")] = Path("moved.csv"),
     quiet: Quiet = False,
 ) -> None:
     """Move new rows as the saved run moved its own."""
     table, _ = _tables(rows, None, drop)
-    explanation = load(run, model=_loaded(model, output, quiet))
+    explanation = load(run, model=_loaded(model, output, trust))
     moved = explanation.apply(table)
     place, escaped = write_table(moved, out)
     notices = "".join(f"Notice: {notice}\n" for notice in moved.attrs.get("notices", ()))
@@ -377,9 +391,76 @@ def schema(
 ) -> None:
     """Write what the columns are and how they may move, to be edited and given to explain."""
     table, other = _tables(rows, background, drop)
-    found = make_schema(table, other, None, freeze or ())
+    found = make_schema(table, other, None, names_in(freeze))
     place = write_text(found.to_toml(), out)
     tell({}, f"{found}\n\nSchema: {place}", quiet, as_json=False)
+
+
+@app.command()
+def check(
+    study: Annotated[Path, Argument(help="A .toml file with data, model, question, assertions.")],
+    model: Annotated[str | None, Option(help="As in explain, in place of the study's.")] = None,
+    trust: Trust = None,
+    junit_file: Annotated[Path | None, Option("--junit", help="A JUnit XML file.")] = None,
+    markdown_file: Annotated[
+        Path | None, Option("--markdown", help="A summary in Markdown.")
+    ] = None,
+    report_file: Annotated[Path | None, Option("--report", help="The page.")] = None,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Ask a stored question: exit code 0 if its assertions hold, 1 if one fails, 2 if broken."""
+    try:
+        with within(study):
+            asked = read_study(study)
+            explanation = _answered(asked, study.parent, model, trust)
+            found = findings(asked, explanation)
+    except Exception as error:  # 1 is kept for assertions that fail
+        if junit_file is not None:
+            write_text(junit(study.name, error), junit_file)
+        if isinstance(error, ElsewiseError | OSError):
+            raise
+        traceback.print_exc()
+        raise typer.Exit(BAD_INPUT) from error
+    sentence = reports.headline(explanation, asked.name)
+    if junit_file is not None:
+        write_text(junit(study.name, found), junit_file)
+    if markdown_file is not None:
+        write_text(markdown(study.name, sentence, found), markdown_file)
+    if report_file is not None:
+        reports.write(explanation, report_file, output=asked.name)
+    code = CERTIFIED if all(one.holds for one in found) else FAILED
+    record = {"exit_code": code, "assertions": [one._asdict() for one in found]}
+    lines = [f"{'holds' if one.holds else 'FAILS'}: {one.text} ({one.said})" for one in found]
+    tell(record | {"headline": sentence}, "\n".join([sentence, *lines]), quiet, as_json)
+    raise typer.Exit(code)
+
+
+def _answered(
+    study: Study, folder: Path, model: str | None, trust: Sequence[str] | None
+) -> Explanation:
+    """The answer to a study's question, by its own model or by the one that is named instead."""
+    if model is None and study.model is None:
+        fix = "name a .skops file there, or any model with --model"
+        raise InvalidInput("model", expected="a model", received="none", fix=fix)
+    schema, other = (
+        None if name is None else folder / name for name in (study.schema, study.background)
+    )
+    rows, background = _tables(folder / study.rows, other, study.drop)
+    loaded = _loaded(model or str(folder / str(study.model)), study.output, trust)
+    return explain_rows(
+        loaded,
+        rows,
+        target=parse_target(study.target, folder),
+        schema=make_schema(rows, background, schema, study.freeze),
+        background=background,
+        bounds=study.bounds,
+        certify=study.certify,
+        population=study.population,
+        seed=study.seed,
+        settings=Settings(seconds=study.seconds),
+        progress=False,
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -417,13 +498,13 @@ def _fail(message: str, code: int, given: Sequence[str]) -> int:
     return code
 
 
-def _loaded(model: str, output: str | None, quiet: bool) -> Any:
-    if is_pickle(model) and not quiet:
+def _loaded(model: str, output: str | None, trust: Sequence[str] | None) -> Any:
+    if is_pickle(model):  # said with --quiet, too: it is about safety, not about progress
         say(
             f"elsewise: loading {model} runs the code stored in it; load only files you trust",
             err=True,
         )
-    return load_model(model, output)
+    return load_model(model, output, names_in(trust))
 
 
 def _escaped_notice(count: int) -> str:
@@ -439,7 +520,7 @@ def _tables(
     """Read rows and background without the dropped columns, of which each must be in one."""
     table = read_table(rows)
     found = [table] if background is None else [table, read_table(background, second)]
-    names = [part.strip() for text in drop or () for part in text.split(",")]
+    names = names_in(drop)
     for name in names:
         if not any(name in part.columns for part in found):
             expected = f"columns of the rows: {', '.join(map(str, table.columns))}"

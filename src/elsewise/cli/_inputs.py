@@ -25,7 +25,7 @@ TARGETS = (
 )
 # Targets that take one value for each output column.
 PER_COLUMN = ("at_least", "at_most", "constant", "shift")
-MODELS = "a .joblib or .pickle file, or module:name"
+MODELS = "a .skops, .joblib or .pickle file, or module:name"
 TABLES = "a readable .csv or .parquet file"
 
 
@@ -70,9 +70,18 @@ def parse_functional(text: str) -> str | tuple[str, float]:
     return (kind, float(level)) if colon else kind
 
 
-def load_model(text: str, output: str | None = None) -> Any:
-    """Load the model the user names: a .joblib or .pickle file, or ``module:name``."""
-    model = _from_file(Path(text)) if Path(text).suffix in PICKLES else _from_module(text)
+def load_model(text: str, output: str | None = None, trust: Sequence[str] = ()) -> Any:
+    """Load the model the user names: a .skops, .joblib or .pickle file, or ``module:name``.
+
+    ``trust`` names the types of a .skops file that may be loaded beside those of scikit-learn.
+    """
+    ending = Path(text).suffix
+    if ending not in (*PICKLES, ".skops"):
+        model = _from_module(text)
+    elif not Path(text).is_file():
+        raise _refused("--model", MODELS, f"{text}, which is not there", "check the path")
+    else:
+        model = _from_skops(Path(text), trust) if ending == ".skops" else _from_file(Path(text))
     if output is None:
         return model
     classes = getattr(model, "classes_", None)
@@ -88,9 +97,26 @@ def is_pickle(text: str) -> bool:
     return Path(text).suffix in PICKLES
 
 
+def _from_skops(path: Path, trust: Sequence[str]) -> Any:
+    """Load a model of types that are known to be harmless, or that the user named."""
+    try:
+        from skops import io
+    except ImportError as error:
+        raise MissingExtra("skops", "skops") from error
+    try:
+        unknown = sorted({*io.get_untrusted_types(file=path)} - {*trust})
+        if not unknown:
+            return io.load(path, trusted=list(trust))
+    # The file may be anybody's: there is no telling what reading it raises.
+    except Exception as error:
+        expected, fix = "a file that skops.io.dump wrote", "save the model again"
+        raise _refused("--model", expected, path, fix, error) from error
+    expected = "a .skops file of types that skops knows, or that --trust names"
+    fix = f"if you trust them: {' '.join(f'--trust {name}' for name in unknown)}"
+    raise _refused("--model", expected, f"{path} with {', '.join(unknown)}", fix)
+
+
 def _from_file(path: Path) -> Any:
-    if not path.is_file():
-        raise _refused("--model", MODELS, f"{path}, which is not there", "check the path")
     try:
         if path.suffix == ".joblib":
             import joblib
@@ -120,8 +146,10 @@ def _from_module(text: str) -> Any:
         raise _refused("--model", "an importable module:name", text, fix, error) from error
 
 
-def parse_target(text: str) -> Any:
+def parse_target(text: str, folder: Path = Path()) -> Any:
     """Return the target that a text such as ``at_most:0.4`` or ``share:0.6,above=10`` asks for.
+
+    Files of scores are looked for in ``folder``.
 
     Examples
     --------
@@ -136,7 +164,7 @@ def parse_target(text: str) -> Any:
         raise _refused("--target", TARGETS, text, "for example --target at_most:0.4")
     make: Callable[..., Any] = getattr(targets, kind)
     if kind in ("sample", "group"):
-        return make(_scores(given))
+        return make(_scores(given, folder))
     if kind == "distribution":
         family, _, given = given.partition(",")
         make = targets.family_of(family.strip(), "--target")
@@ -165,9 +193,9 @@ def _value(text: str) -> float | int | str:
     return text.strip()
 
 
-def _scores(given: str) -> Any:
+def _scores(given: str, folder: Path) -> Any:
     path, _, column = given.partition(",")
-    table = read_table(Path(path), "--target")
+    table = read_table(folder / path, "--target")
     if column and column not in table.columns:
         expected = f"a column of {path}: {', '.join(map(str, table.columns))}"
         raise _refused("--target", expected, column, "name the column that holds the outputs")
@@ -210,5 +238,15 @@ def make_schema(
             fix = "run elsewise schema rows.csv --out schema.toml"
             raise _refused("--schema", expected, path, fix, error) from error
     names = {str(name): name for name in schema.names}
-    wanted = [part.strip() for text in freeze for part in text.split(",") if part.strip()]
-    return schema.freeze(*(names.get(name, name) for name in wanted))
+    return schema.freeze(*(names.get(name, name) for name in freeze))
+
+
+def names_in(given: Sequence[str] | None) -> list[str]:
+    """Return the names in an option that can be repeated or written as a,b.
+
+    Examples
+    --------
+    >>> names_in(["a, b", "c"])
+    ['a', 'b', 'c']
+    """
+    return [part.strip() for text in given or () for part in text.split(",") if part.strip()]
