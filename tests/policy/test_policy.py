@@ -179,25 +179,48 @@ def test_same_seed_same_policy(explanation: ew.Explanation, policy: ew.Policy) -
 
 def test_a_memo_says_what_the_policy_does(policy: ew.Policy) -> None:
     memo = str(policy)
-    assert memo.splitlines()[0].startswith(f"{len(policy.lines)} actions: ")
-    for line in policy.lines:
-        assert f". {line.what}\n" in memo
-    assert f"{policy.explained.arriving} of {policy.explained.needing} explained rows" in memo
-    assert "unseen rows in need arrive, at least" in memo
+    said, count = " ".join(memo.split()), policy.explained
+    assert said.startswith(f"Not reached: {len(policy.lines)} actions take the share of rows ")
+    for place, line in enumerate(policy.lines, start=1):
+        assert (
+            f"{place}. {line.what[:1].upper()}{line.what[1:]}\n   {line.rows} rows, cost " in memo
+        )
+    assert f"Each of the {count.needing} explained rows that are not there yet takes" in said
+    assert f"brings it there: {count.arriving} do; for {count.needing - count.helped} none" in said
+    assert count.helped == count.arriving
     assert policy.unseen is not None
     assert policy.unseen.rows == 150
+    after, lower = policy.unseen.share, policy.unseen.limits(0.95)[1]
+    assert f" to {100 * after:.3g}%, counted on 150 rows that were kept aside" in said
+    assert f"expect at least {100 * lower:.3g}% (95% confidence). Asked for: every row." in said
+    assert max(map(len, policy.summary[0].split())) < 100 >= max(map(len, memo.splitlines()))
+
+
+def test_a_memo_says_why_rows_stay_and_what_a_falling_share_comes_to() -> None:
+    made = explained(ew.targets.share(0.1, above=0.5), certify="in-sample")
+    asked = made.policy(2)
+    said, count = " ".join(str(asked).split()), asked.explained
+    assert count.inside + count.arriving == 270  # no row more than it takes
+    assert f"to {100 * (1.0 - count.share):.3g}%, counted on the 300 rows" in said
+    assert "Asked for: 10%." in said
+    assert f"{count.helped - count.arriving} could but stay, because cheaper rows" in said
+    budget = " ".join(str(made.policy(2, target=ew.targets.at_most(0.5), budget=9.0)).split())
+    assert "because the budget of 9 is spent on cheaper rows" in budget
 
 
 @pytest.mark.parametrize(("hits", "size"), [(0, 10), (3, 10), (10, 10), (97, 100)])
 def test_limits_are_clopper_and_pearsons(hits: int, size: int) -> None:
     oracle = binomtest(hits, size, alternative="greater").proportion_ci(0.95, "exact").low
     assert share_limit(hits, size, 0.95) == pytest.approx(oracle)
-    count = Count(rows=200, inside=100, needing=size, arriving=hits, cost=1.0)
+    count = Count(rows=200, inside=100, needing=size, helped=hits, arriving=hits, cost=1.0)
     assert count.limits(0.95)[0] == pytest.approx(oracle)
 
 
 def test_verdicts(explanation: ew.Explanation) -> None:
-    assert explanation.policy(4, reach=0.6).verdict == "certified"
+    assert explanation.policy(4, reach=0.6).verdict == "nothing to do"
+    enough = explanation.policy(4, reach=0.85)
+    assert enough.verdict == "certified"
+    assert enough.explained.arriving < explanation.policy(4).explained.arriving
     little = explanation.policy(1, rows_moved=0.05)
     assert little.verdict == "not found in the budget"
     assert little.explained.arriving <= 0.05 * 300
@@ -449,8 +472,8 @@ def test_the_command_makes_a_policy_and_prints_it_again(
     assert run("policy", "run")[0] == 2
     code, said = run("policy", "run", "--k", "1", "--model", "policy_model:score")
     assert code == 0
-    assert "1. debt: 6" in said
+    assert "1. Set debt to 6" in said
     assert run("policy", "run")[1] == said
-    assert '"what": "debt: 6"' in run("policy", "run", "--json")[1]
+    assert '"what": "set debt to 6"' in run("policy", "run", "--json")[1]
     run("report", "run")
     assert "In a few actions" in Path("run/report.html").read_text("utf-8")

@@ -14,7 +14,7 @@ import numpy as np
 
 from elsewise.features import Kind, Schema
 from elsewise.moves import Unit, units
-from elsewise.text import one_line, signed
+from elsewise.text import amount, one_line
 
 MANTISSAS = (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0)
 """First digits of the amounts that an action adds."""
@@ -100,11 +100,12 @@ class Movable:
         """Say what an action (p,) does to this attribute; "" where it does nothing."""
         first = self.columns[0]
         if add[first] != 0:
-            return f"{self.name} {signed(float(add[first]))}"
+            way = "raise" if add[first] > 0 else "lower"
+            return f"{way} {self.name} by {amount(abs(add[first]))}"
         if np.isnan(put[first]):
             return ""
         code = put[first] if len(self.columns) == 1 else put[self.columns].argmax()
-        return f"{self.name}: {self.levels[int(code)] if self.levels else f'{code:,.12g}'}"
+        return f"set {self.name} to {self.levels[int(code)] if self.levels else f'{code:,.12g}'}"
 
 
 def movables(schema: Schema, seen: np.ndarray) -> tuple[Movable, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from math import inf, isfinite
 from typing import TYPE_CHECKING, Any
@@ -17,12 +17,14 @@ from elsewise.errors import InvalidInput
 from elsewise.moves import Rows
 from elsewise.policy._actions import Movable, movables
 from elsewise.policy._candidates import Table, propose, refine
-from elsewise.policy._cost_table import Question, Standing, prices_of
+from elsewise.policy._cost_table import Standing, Trial, prices_of
+from elsewise.policy._memo import CHEAPEST, in_words
 from elsewise.policy._policy import Count, Line, Policy
 from elsewise.policy._rule import grow_rule, holds, rule_words
 from elsewise.policy._select import Caps, choose_actions, is_served, serve
 from elsewise.request import Kind, Verdict, halve, populate
 from elsewise.targets import Share, Target, question_of
+from elsewise.text import amount, percent
 
 if TYPE_CHECKING:
     from elsewise.explanation import Explanation
@@ -87,8 +89,9 @@ def build_policy(
     cost_per_row
         Largest cost of a row.
     reach
-        Share of all rows that should be inside afterwards, which the verdict is about; by default
-        the share that the target names, ``bounds.reach``, or every row.
+        Share of all rows that should be where they are wanted afterwards; the cheapest rows are
+        served until it is reached. By default the share that the target names. Without one, every
+        row is served that an action helps, and the verdict is about ``bounds.reach`` or every row.
 
     Examples
     --------
@@ -100,7 +103,7 @@ def build_policy(
     ... )
     >>> policy = explanation.policy(k=1)
     >>> policy.lines[0].what, policy.explained.arriving
-    ('debt: 6', 25)
+    ('set debt to 6', 25)
     """
     _check_count("k", k)
     _check_count("cells", cells)
@@ -117,9 +120,9 @@ def build_policy(
             fix = "leave it out for no limit"
             raise InvalidInput(name, expected=expected, received=repr(value), fix=fix)
     with using(explanation.settings.resources):
-        study, question = _study(explanation, target, cells, cost, limits, rows_moved)
-        asked = reach or study.caps.share or explanation.problem.bounds.reach or 1.0
-        return _assembled(explanation, study, question, int(k), assign, cells, asked)
+        study, trial = _study(explanation, target, cells, cost, limits, rows_moved, reach)
+        asked = study.caps.share or explanation.problem.bounds.reach or 1.0
+        return _assembled(explanation, study, trial, int(k), assign, cells, asked)
 
 
 def _check_count(name: str, value: object) -> None:
@@ -135,14 +138,16 @@ def _study(
     cost: Any,
     limits: Mapping[str, float | None],
     rows_moved: float | None,
-) -> tuple[Study, Question]:
+    reach: float | None,
+) -> tuple[Study, Trial]:
     """Fill the table of rows in need by candidate actions."""
     problem, encoder = explanation.problem, explanation.encoder
     codes = _double(problem.factual)
     resolved: Any = problem.target if target is None else target
     if isinstance(resolved, Share):
         resolved = resolved.resolved(explanation.factual_outputs)
-    asked = question_of(resolved, problem.outputs.columns)
+    chance = problem.outputs.probability
+    asked = question_of(resolved, problem.outputs.columns, probability=chance)
     if asked is None or asked.wanted is None:
         fix = "say when a row arrives: explanation.policy(target=targets.at_most(0.5))"
         expected = "at_least, at_most, share, label, or constant with a tolerance"
@@ -152,10 +157,8 @@ def _study(
     for attribute in known:
         grid[attribute.columns] = attribute.grid
     paid = cost if callable(cost) else prices_of(problem, cost)
-    question = Question(
-        problem=problem, encoder=encoder, wanted=asked.wanted, cost=paid, most=inf, grid=grid
-    )
-    everything = question.standing(codes)
+    trial = Trial(problem=problem, encoder=encoder, question=asked, cost=paid, most=inf, grid=grid)
+    everything = trial.standing(codes)
     held_out = explanation.certificate.kind is Kind.HELD_OUT
     unseen = halve(problem, explanation.settings.fit_rows).unseen if held_out else None
     seen = np.setdiff1d(np.arange(len(codes)), [] if unseen is None else unseen)
@@ -163,7 +166,7 @@ def _study(
     fit = everything.take(seen)
     needing = fit.take(np.flatnonzero(fit.needs))
     ends = _double(explanation.rows.codes)[seen[fit.needs]]
-    table = propose(question, needing, known, ends, cells, problem.generator("policy"))
+    table = propose(trial, needing, known, ends, cells, problem.generator("policy"))
     cheapest = float(table.arriving.min(initial=inf))
     for name, cap in limits.items():
         if cap is not None and isfinite(cheapest) and cap < cheapest:
@@ -171,26 +174,26 @@ def _study(
             fix = "raise it, or leave it out to see what can be reached"
             raise InvalidInput(name, expected=expected, received=repr(cap), fix=fix)
     if (most := limits["cost_per_row"]) is not None:
-        question = replace(question, most=most)
+        trial = replace(trial, most=most)
         table = table._replace(costs=np.where(table.costs <= most, table.costs, inf))
     caps = Caps(
         rows=len(seen),
         total=len(codes),
         inside=int((fit.short == 0).sum()),
-        share=asked.share if asked.kind == "share" else None,
+        share=reach or (asked.share if asked.kind == "share" else None),
         moved=rows_moved,
         budget=limits["budget"],
     )
     study = Study(
         known=known, table=table, fit=needing, caps=caps, everything=everything, unseen=unseen
     )
-    return study, question
+    return study, trial
 
 
 def _assembled(
     explanation: Explanation,
     study: Study,
-    question: Question,
+    trial: Trial,
     k: int,
     assign: str,
     cells: int,
@@ -198,7 +201,7 @@ def _assembled(
 ) -> Policy:
     """Choose the actions, say who takes which, and count."""
     fit, rules = study.fit, None
-    table, chosen = refine(question, fit, study.known, study.table, k, study.caps, cells)
+    table, chosen = refine(trial, fit, study.known, study.table, k, study.caps, cells)
     costs = table.arriving[:, chosen]
     if assign == "rule" and chosen.size:
         leaves = grow_rule(explanation.problem.schema, fit.codes, table.arriving, k)
@@ -206,19 +209,20 @@ def _assembled(
         members = np.array([holds(rule, fit.codes) for rule in rules]).T
         costs = np.where(members, table.arriving[:, chosen], inf)
     best = costs.min(axis=1, initial=inf)
-    taken = costs.argmin(axis=1)[np.isfinite(best)] if chosen.size else chosen
-    used = np.bincount(taken, minlength=chosen.size)
-    order = np.argsort(-used, kind="stable")[: int((used > 0).sum())]
     price, tie = serve(best, fit.ties, study.caps)
+    served = is_served(best, fit.ties, price, tie)
+    used = np.bincount(costs[served].argmin(axis=1) if served.any() else [], minlength=chosen.size)
+    # Actions that serve nobody are no part of the answer.
+    order = np.argsort(-used, kind="stable")[: int((used > 0).sum())]
     policy = Policy(
         explanation=explanation,
-        question=question,
+        trial=trial,
         actions=table.actions.take(chosen[order]),
         rules=None if rules is None else tuple(rules[j] for j in order),
         price=price,
         tie=tie,
         asked=asked,
-        explained=Count(0, 0, 0, 0, 0.0),
+        explained=Count(0, 0, 0, 0, 0, 0.0),
         study=replace(study, table=table),
     )
     return _counted(policy, study)
@@ -231,44 +235,60 @@ def _counted(policy: Policy, study: Study) -> Policy:
     lines = []
     for j, (add, put) in enumerate(zip(*policy.actions, strict=True)):
         mine = costs[line == j]
-        what = ", ".join(filter(None, (a.words(add, put) for a in study.known)))
-        who = rule_words(schema, policy.rules[j]) if policy.rules else "whom it serves cheapest"
+        what = in_words([a.words(add, put) for a in study.known])
+        who = rule_words(schema, policy.rules[j]) if policy.rules else CHEAPEST
         lines.append(Line(what, who, mine.size, float(mine.mean()) if mine.size else 0.0))
-    ends = rows.outputs, policy.question.outputs(codes)
+    ends = rows.outputs, policy.trial.outputs(codes)
     counted = replace(
         policy,
         lines=tuple(lines),
         means=(float(ends[0][:, 0].mean()), float(ends[1][:, 0].mean())),
-        explained=Count.of(rows, costs),
-        unseen=None if unseen is None else Count.of(rows.take(unseen), costs[unseen]),
+        explained=Count.of(rows, line, costs),
+        unseen=unseen
+        if unseen is None
+        else Count.of(rows.take(unseen), line[unseen], costs[unseen]),
     )
     verdict, reason = _verdict(counted, study)
-    return replace(counted, verdict=Verdict(verdict), reason=reason)
+    return replace(counted, verdict=verdict, reason=reason)
 
 
-def _verdict(policy: Policy, study: Study) -> tuple[str, str]:
+def _verdict(policy: Policy, study: Study) -> tuple[Verdict, str]:
+    """Return the verdict, and why rows that an action would help stay or why there is none."""
     caps, explained, unseen = study.caps, policy.explained, policy.unseen
     capped = caps.budget is not None or caps.moved is not None
-    limited = (capped and policy.price < inf) or policy.question.most < inf
+    limited = (capped and policy.price < inf) or policy.trial.most < inf
     there = caps.share is not None and explained.share >= policy.asked
     if not explained.arriving and (there or not explained.needing):
-        return "nothing to do", "no row needs anything"
+        why = "rows are where they are wanted already"
+        return Verdict.NOTHING_TO_DO, f"the share asked for of {why}" if there else f"all {why}"
     if not policy.lines:
         if not len(study.fit.codes):
-            return "not reached", "no row that actions are chosen on needs anything"
+            return Verdict.NOT_REACHED, "no row that actions are chosen on needs anything"
         if capped or limited:
-            return "not found in the budget", "no row can be moved within what may be spent"
-        return "not possible", (
+            return Verdict.NOT_FOUND, "no row can be moved within what may be spent"
+        return Verdict.NOT_POSSIBLE, (
             "no legal action that was tried brings a row there: free more columns, widen their "
             "ranges, or ask for less"
         )
-    if (unseen or explained).share < policy.asked:
-        return "not found in the budget" if limited else "not reached", ""
+    counted, left = unseen or explained, " or ".join(_left(caps))
+    if counted.share < policy.asked:
+        return Verdict.NOT_FOUND if limited else Verdict.NOT_REACHED, left
     if unseen is None:
         exact = policy.explanation.certificate.kind is Kind.POPULATION
-        return "certified" if exact else "described", ""
+        return Verdict.CERTIFIED if exact else Verdict.DESCRIBED, left
     certified = unseen.limits(policy.level)[1] >= policy.asked
-    return "certified" if certified else "reached, not certified", ""
+    return Verdict.CERTIFIED if certified else Verdict.REACHED, left
+
+
+def _left(caps: Caps) -> Iterator[str]:
+    """Say why rows are left as they are although an action would help them."""
+    margin = "" if caps.total == caps.rows else ", with a margin for rows not seen"
+    if caps.share is not None:
+        yield f"cheaper rows suffice for the share asked for{margin}"
+    if caps.budget is not None:
+        yield f"the budget of {amount(caps.budget)} is spent on cheaper rows{margin}"
+    if caps.moved is not None:
+        yield f"at most {percent(caps.moved, exact=True)} of the rows may move{margin}"
 
 
 def curve(policy: Policy, study: Study, most: int, by: str) -> pd.DataFrame:
@@ -286,7 +306,7 @@ def curve(policy: Policy, study: Study, most: int, by: str) -> pd.DataFrame:
     union = np.unique(np.concatenate(sets))
     rows = study.everything if study.unseen is None else study.everything.take(study.unseen)
     rows = rows.take(np.flatnonzero(rows.needs)[:FIT_ROWS])
-    costs, short = policy.question.table(rows, study.table.actions.take(union))
+    costs, short = policy.trial.table(rows, study.table.actions.take(union))
     costs[short > 0] = inf
     found = []
     for (k, one), chosen in zip(cases, sets, strict=True):
@@ -295,7 +315,7 @@ def curve(policy: Policy, study: Study, most: int, by: str) -> pd.DataFrame:
         best = costs[:, np.searchsorted(union, chosen)].min(axis=1, initial=inf)
         kept = is_served(best, rows.ties, price, tie)
         served = is_served(fitted, study.fit.ties, price, tie)
-        count = Count.of(rows, np.where(kept, best, np.nan))
+        count = Count.of(rows, np.where(kept, 0, -1), best)
         limit = np.nan if study.unseen is None else count.limits(policy.level)[0]
         budget = inf if one.budget is None else one.budget
         found.append((k, budget, count.reach, count.mean_cost, limit, float(served.mean())))

@@ -9,7 +9,7 @@ import numpy as np
 
 from elsewise._arrays import to_numpy
 from elsewise.policy._actions import MANTISSAS, Actions, Movable, joined, pairs, single_edits
-from elsewise.policy._cost_table import Question, Standing
+from elsewise.policy._cost_table import Standing, Trial
 from elsewise.policy._select import Caps, choose_actions, far_price
 
 JOINED = 1500
@@ -40,9 +40,9 @@ class Table(NamedTuple):
     """ndarray (m, C): how far outside the row then is."""
 
     @classmethod
-    def of(cls, question: Question, rows: Standing, actions: Actions) -> Table:
+    def of(cls, trial: Trial, rows: Standing, actions: Actions) -> Table:
         """Fill the table by asking the model."""
-        return cls(actions, *question.table(rows, actions))
+        return cls(actions, *trial.table(rows, actions))
 
     @property
     def arriving(self) -> np.ndarray:
@@ -67,7 +67,7 @@ class Table(NamedTuple):
 
 
 def propose(
-    question: Question,
+    trial: Trial,
     rows: Standing,
     known: Sequence[Movable],
     ends: np.ndarray,
@@ -78,7 +78,7 @@ def propose(
 
     Parameters
     ----------
-    question, rows
+    trial, rows
         What is asked, and the rows.
     known
         What may move.
@@ -91,20 +91,20 @@ def propose(
     """
     edits = single_edits(known, rows.codes.shape[1])
     if not len(rows.codes) or not len(edits.add):
-        return Table.of(question, rows, edits.take(slice(0)))
-    singles = Table.of(question, rows, edits)
+        return Table.of(trial, rows, edits.take(slice(0)))
+    singles = Table.of(trial, rows, edits)
     # An edit that brings no row nearer helps in no company that additive foresight could find.
     helpful = np.flatnonzero((singles.short < rows.short[:, None]).any(axis=0))
     singles = base = found = singles.take(helpful)
     for _ in range(1, cells):
-        base = Table.of(question, rows, _foreseen(base, singles, rows, known, rng))
+        base = Table.of(trial, rows, _foreseen(base, singles, rows, known, rng))
         found = found.joined(base)
-    background = to_numpy(question.problem.background).astype(np.float64)
+    background = to_numpy(trial.problem.background).astype(np.float64)
     tried = background[rng.permutation(len(background))[: 4 * DONORS]]
-    inside = tried[question.standing(tried).short == 0][:DONORS]
+    inside = tried[trial.standing(tried).short == 0][:DONORS]
     starts = rows.codes[rng.integers(len(rows.codes), size=len(inside))]
     before, after = np.concatenate([rows.codes, starts]), np.concatenate([ends, inside])
-    return found.joined(Table.of(question, rows, _moves(known, before, after, cells))).best(KEPT)
+    return found.joined(Table.of(trial, rows, _moves(known, before, after, cells))).best(KEPT)
 
 
 def _foreseen(
@@ -113,7 +113,11 @@ def _foreseen(
     """Join a further edit to actions where, if their gains add up, that is worth most."""
     seen = rng.permutation(len(rows.codes))[:SCREENED]
     short = rows.short[seen, None]
-    nearer, more = (1.0 - table.short[seen] / short for table in (base, singles))
+    # A row at the very edge is as good as no distance away: without an end, steps back from there
+    # would outweigh everything that the other rows gain.
+    nearer, more = (
+        1.0 - np.minimum(table.short[seen], 2.0 * short) / short for table in (base, singles)
+    )
     order = np.argsort(-nearer.sum(axis=0), kind="stable")[:BASES]
     used = [_used(table.actions, known) for table in (base.take(order), singles)]
     apart = ~(used[0][:, None] & used[1][None]).any(axis=2)
@@ -158,7 +162,7 @@ def _moves(known: Sequence[Movable], before: np.ndarray, after: np.ndarray, cell
 
 
 def refine(
-    question: Question,
+    trial: Trial,
     rows: Standing,
     known: Sequence[Movable],
     table: Table,
@@ -177,7 +181,7 @@ def refine(
     extra = single_edits(known, rows.codes.shape[1], MANTISSAS)
     for _ in range(ROUNDS):
         near = joined([*_neighbours(table.actions.take(chosen), known, extra, cells)] or [extra])
-        grown = table.joined(Table.of(question, rows, near.distinct()))
+        grown = table.joined(Table.of(trial, rows, near.distinct()))
         # The exchanges may use every column: those at hand before and those just added.
         better = choose_actions(grown.arriving, k, caps, start=chosen)
         table = grown

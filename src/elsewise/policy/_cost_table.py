@@ -15,7 +15,7 @@ from elsewise.features import Encoder, Kind, Legal
 from elsewise.moves import row_noise
 from elsewise.policy._actions import Actions
 from elsewise.request import Problem, broken_rows
-from elsewise.targets import Wanted
+from elsewise.targets import Question, Wanted
 
 
 def shortfall(wanted: Wanted, outputs: np.ndarray, probability: bool) -> np.ndarray:
@@ -62,19 +62,25 @@ class Standing(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
-    """What it takes to fill the table for any rows."""
+class Trial:
+    """What it takes to try actions on any rows."""
 
     problem: Problem
     encoder: Encoder
-    wanted: Wanted
-    """The outputs in which a row has arrived."""
+    question: Question
+    """Which outputs a row arrives in, and in what words."""
     cost: Callable[..., Any] | list[float] | None
     """A function of the frames before and after, a price per column, or None: the squared move."""
     most: float
     """Largest cost of a row."""
     grid: np.ndarray
     """ndarray (p,): parts of a unit that a column counts in; 0 without a grid."""
+
+    @property
+    def wanted(self) -> Wanted:
+        """The outputs in which a row has arrived."""
+        assert self.question.wanted is not None  # other questions are refused
+        return self.question.wanted
 
     def outputs(self, codes: np.ndarray) -> np.ndarray:
         """Return the model's outputs (n, K) on codes (n, p)."""

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from math import inf
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -19,13 +20,13 @@ from elsewise.certificate import share_limit
 from elsewise.errors import InvalidInput, SavedRunError, from_mapping
 from elsewise.explanation import Explanation
 from elsewise.policy._actions import Actions
-from elsewise.policy._cost_table import Question, Standing
+from elsewise.policy._cost_table import Standing, Trial
+from elsewise.policy._memo import memo_lines, summary_of
 from elsewise.policy._rule import Condition, holds
 from elsewise.policy._select import is_served
 from elsewise.request import Verdict
 from elsewise.saving import load
-from elsewise.targets import Wanted
-from elsewise.text import percent
+from elsewise.targets import Question
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -61,16 +62,19 @@ class Count(NamedTuple):
     """Rows inside the wanted set before."""
     needing: int
     """Rows outside that may move; a row that breaks a rule or a range itself may not."""
+    helped: int
+    """Rows in need that an action would bring there; not all of them have to take it."""
     arriving: int
     cost: float
     """Summed cost."""
 
     @classmethod
-    def of(cls, rows: Standing, costs: np.ndarray) -> Count:
-        """Count rows that pay costs (n,), NaN where they stay."""
-        paid = costs[~np.isnan(costs)]
-        inside, needing = int((rows.short == 0).sum()), int(rows.needs.sum())
-        return cls(len(rows.codes), inside, needing, paid.size, float(paid.sum()))
+    def of(cls, rows: Standing, line: np.ndarray, costs: np.ndarray) -> Count:
+        """Count rows, given the line (n,) each follows, -1 for none, and its cheapest way there."""
+        paid = costs[line >= 0]
+        counts = rows.short == 0, rows.needs, np.isfinite(costs), line >= 0
+        inside, needing, helped, arriving = (int(one.sum()) for one in counts)
+        return cls(len(rows.codes), inside, needing, helped, arriving, float(paid.sum()))
 
     @property
     def reach(self) -> float:
@@ -102,7 +106,7 @@ class _Saved:
     add: tuple[tuple[float, ...], ...]
     put: tuple[tuple[float, ...], ...]
     most: float
-    wanted: Wanted
+    question: Question
     grid: tuple[float, ...]
     cost: str | tuple[float, ...] | None
     rules: tuple[tuple[Condition, ...], ...] | None
@@ -121,7 +125,9 @@ class _Saved:
         if self.rows != _fingerprint(explanation):
             raise ValueError("it is of another run")
         columns, count = len(explanation.encoder.columns), len(self.lines)
-        self.wanted.check(explanation.problem.outputs.columns)
+        if self.question.wanted is None:
+            raise ValueError("a question that counts no rows")
+        self.question.wanted.check(explanation.problem.outputs.columns)
         wrong = isinstance(self.cost, str) and self.cost != "function"
         widths = {columns, len(self.grid), *map(len, self.add + self.put)}
         widths |= {len(self.cost)} if isinstance(self.cost, tuple) else set()
@@ -150,7 +156,7 @@ class Policy:
     """At most k actions and who takes which; made by `Explanation.policy`."""
 
     explanation: Explanation
-    question: Question
+    trial: Trial
     actions: Actions
     rules: tuple[tuple[Condition, ...], ...] | None
     """Whom each action is for; None: each row takes the cheapest action that brings it there."""
@@ -168,6 +174,7 @@ class Policy:
     """Of the rows that were held out; None without a certificate."""
     verdict: Verdict = Verdict.NOT_POSSIBLE
     reason: str = ""
+    """Why there is no action, or why rows that an action would help stay."""
     study: Study | None = None
     """What the curve and the certificate need; not saved."""
 
@@ -182,11 +189,12 @@ class Policy:
         return self.explanation.problem.bounds.confidence
 
     def take(self, rows: Standing) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return codes (n, p) after, the line (n,) each row follows, -1 for none, and its cost.
+        """Return codes (n, p) after, the line (n,) each row follows, -1 for none, and its costs.
 
-        The cost is NaN where the row stays. Each row moves by its own values alone.
+        The cost (n,) is that of the cheapest action that brings the row there, also where the row
+        is not served; infinite where none does. Each row moves by its own values alone.
         """
-        costs, short = self.question.table(rows, self.actions)
+        costs, short = self.trial.table(rows, self.actions)
         costs[short > 0] = inf
         for j, rule in enumerate(self.rules or ()):
             costs[~holds(rule, rows.codes), j] = inf
@@ -195,8 +203,8 @@ class Policy:
         served = is_served(best, rows.ties, self.price, self.tie)
         line[served] = costs[served].argmin(axis=1) if served.any() else -1
         for j in np.unique(line[served]):
-            codes[line == j] = self.actions.take([j]).apply(codes[line == j], self.question.grid)[0]
-        return codes, line, np.where(served, best, np.nan)
+            codes[line == j] = self.actions.take([j]).apply(codes[line == j], self.trial.grid)[0]
+        return codes, line, best
 
     def apply(self, rows: pd.DataFrame) -> pd.DataFrame:
         """Return rows, seen or new, after the policy; what happens to a row depends on it alone.
@@ -215,9 +223,9 @@ class Policy:
         """
         problem, encoder, codes = self.explanation.located(rows)
         if len(codes):
-            question = replace(self.question, problem=problem, encoder=encoder)
+            trial = replace(self.trial, problem=problem, encoder=encoder)
             with using(self.explanation.settings.resources):
-                codes = replace(self, question=question).take(question.standing(codes))[0]
+                codes = replace(self, trial=trial).take(trial.standing(codes))[0]
         return encoder.decode(codes, index=rows.index)
 
     def table(self) -> pd.DataFrame:
@@ -267,41 +275,11 @@ class Policy:
     @property
     def summary(self) -> tuple[str, ...]:
         """What the policy reaches and costs, in sentences; the verdict first."""
-        count, unseen, size = self.explained, self.unseen, len(self.lines)
-        head = f"{size} action{'' if size == 1 else 's'}: {self.verdict}"
-        if self.reason:
-            return (f"{head} ({self.reason})",)
-        said = [f"{head}. {_arriving(count, 'explained')}"]
-        if unseen is not None:
-            limits = unseen.limits(self.level)
-            reach, share = (
-                f"at least {_percent(x)} at {percent(self.level, exact=True)}" for x in limits
-            )
-            said[0] += f"; {_arriving(unseen, 'unseen')}, {reach}"
-            before, after = _percent(unseen.inside / unseen.rows), _percent(unseen.share)
-            said.append(
-                f"Of all unseen rows {before} are where they are wanted before and {after} after, "
-                f"{share}; asked: {_percent(self.asked)}."
-            )
-        if left := count.needing - count.arriving:
-            why = "no action helps them" if self.price == inf else "they are not served"
-            said.append(f"Rows that stay although they are outside: {left:,} ({why}).")
-        if broken := count.rows - count.inside - count.needing:
-            said.append(f"Rows that break a rule or a range themselves and stay: {broken:,}.")
-        unit = "squared standard deviations, 1 for a change of category"
-        if self.question.cost is not None:
-            function = callable(self.question.cost)
-            unit = "units of the cost function" if function else "the currency of the prices"
-        mean = f"{count.mean_cost:.3g} a row that arrives"
-        return (*said, f"Cost: {count.cost:.4g} in all, {mean} ({unit}).")
+        return summary_of(self)
 
     def __str__(self) -> str:
-        head, *rest = self.summary
-        lines = [
-            f"{place}. {line.what}\n   for {line.who}: {line.rows:,} rows, {line.cost:.3g} each"
-            for place, line in enumerate(self.lines, start=1)
-        ]
-        return "\n".join([head, *lines, *rest])
+        head, *rest = (fill(sentence, 100) for sentence in self.summary)
+        return "\n".join([head, *memo_lines(self), *rest])
 
     __repr__ = __str__
 
@@ -311,12 +289,12 @@ class Policy:
         ``run=False`` adds the policy to a folder that holds its explanation already.
         """
         place = Path(folder) if not run else self.explanation.save(folder)
-        question = self.question
+        trial = self.trial
         record: dict[str, Any] = {name: getattr(self, name) for name in SAVED}
         record |= {name: getattr(self.actions, name).tolist() for name in ACTIONS}
-        record["most"] = question.most
-        record |= {"wanted": asdict(question.wanted), "grid": question.grid.tolist()}
-        record["cost"] = "function" if callable(question.cost) else question.cost
+        record |= {"question": asdict(trial.question), "most": trial.most}
+        record |= {"grid": trial.grid.tolist()}
+        record["cost"] = "function" if callable(trial.cost) else trial.cost
         record["rows"] = _fingerprint(self.explanation)
         write_text(json.dumps(record, indent=1), place / FILE)
         return place
@@ -335,10 +313,10 @@ class Policy:
             ) from error
         return cls(
             explanation=explanation,
-            question=Question(
+            trial=Trial(
                 problem=explanation.problem,
                 encoder=explanation.encoder,
-                wanted=saved.wanted,
+                question=saved.question,
                 cost=(cost or _no_cost) if saved.cost == "function" else saved.cost,  # type: ignore[arg-type]
                 most=saved.most,
                 grid=np.array(saved.grid),
@@ -358,11 +336,3 @@ def _no_cost(before: object, after: object) -> Any:
         "cost: expected the policy's cost function, which is not saved. "
         "Fix: pass it: Policy.load(folder, model=model, cost=function)."
     )
-
-
-def _arriving(count: Count, which: str) -> str:
-    return f"{count.arriving:,} of {count.needing:,} {which} rows in need arrive"
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f}%"

@@ -126,4 +126,4 @@ def rule_words(schema: Schema, conditions: Sequence[Condition]) -> str:
             level = feature.name if grouped else feature.levels[int(value)]
             words = f"{name} is {'not ' if negated else ''}{one_line(level)}"
         said[column, negated, None if at_most else value] = words
-    return " and ".join(said.values()) or EVERYONE
+    return f"rows where {' and '.join(said.values())}" if said else EVERYONE

@@ -23,7 +23,7 @@ from elsewise.report._parts import (
     table,
 )
 from elsewise.report._view import View
-from elsewise.report._words import change_words
+from elsewise.report._words import capital, change_words
 from elsewise.text import one_line, percent
 
 if TYPE_CHECKING:
@@ -252,7 +252,7 @@ def _policy(view: View, policy: Policy) -> Section | None:
         f"goes from {before} to {after}; by the full map to {view.level(view.means[1])}."
     )
     rows = [
-        (line.what, line.who, f"{line.rows:,}", cell_text(float(line.cost)))
+        (capital(line.what), line.who, f"{line.rows:,}", cell_text(float(line.cost)))
         for line in policy.lines
     ]
     columns = ("action", "for", "rows", "cost of a row")
