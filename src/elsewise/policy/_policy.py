@@ -278,7 +278,7 @@ class Policy:
         return summary_of(self)
 
     def __str__(self) -> str:
-        head, *rest = (fill(sentence, 100) for sentence in self.summary)
+        head, *rest = (fill(sentence, 119) for sentence in self.summary)
         return "\n".join([head, *memo_lines(self), *rest])
 
     __repr__ = __str__
