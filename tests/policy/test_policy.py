@@ -223,7 +223,7 @@ def test_verdicts(explanation: ew.Explanation) -> None:
     assert little.verdict == "not found in the budget"
     assert little.explained.arriving <= 0.05 * 300
     assert explanation.policy(4, target=ew.targets.at_most(0.999)).verdict == "nothing to do"
-    inside = explained(certify="in-sample").policy(4, reach=0.6)
+    inside = explained(certify="in-sample").policy(4, reach=0.9)
     assert inside.verdict == "described"
     assert inside.unseen is None
 
