@@ -270,6 +270,16 @@ class Explanation:
 
         return report.write(self, path, **options)
 
+    def explore(self, path: str | Path = "explore.html", **options: Any) -> Path:
+        """Write one offline page to play with; options as in `elsewise.report.render_explore`.
+
+        On it, fewer of the moves can be made, cheapest first, without some of the features or
+        by one group only; outputs and the verdict are counted at once.
+        """
+        from elsewise import report
+
+        return report.write_explore(self, path, **options)
+
     def _repr_html_(self) -> str:
         from elsewise.report._other_pages import explanation_html
 

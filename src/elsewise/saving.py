@@ -40,7 +40,7 @@ RECORD, ARRAYS = "explanation.json", "arrays.npz"
 OWN = (
     RECORD,
     ARRAYS,
-    *("command.json", "report.html", "summary.json", "explanation.xlsx"),
+    *("command.json", "report.html", "explore.html", "summary.json", "explanation.xlsx"),
     *(f"counterfactual.{ending}" for ending in ("csv", "json", "parquet")),
     *("changes.csv", "certificate.csv"),
 )

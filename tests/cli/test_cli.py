@@ -212,6 +212,10 @@ def test_report_compare_apply_and_schema(work: Path, run: Answer) -> None:
     page = (work / "r.html").read_text("utf-8")
     assert "mean risk" in page
     assert re.search(r"2 of \d+ changed rows, largest change of the output first", page)
+    played = elsewise("explore", "run", "--out", "e.html", "--name", "risk", folder=work)
+    assert (played.code, played.out) == (0, "Page to play with: e.html\n")
+    again = ew.load(work / "run").explore(work / "e2.html", output="risk")
+    assert (work / "e.html").read_bytes() == again.read_bytes()
     shutil.copytree(work / "run", work / "again")
     both = elsewise("compare", "run", "again", "--json", folder=work)
     assert set(json.loads(both.out)["runs"]) == {"run", "again"}
@@ -475,7 +479,7 @@ def test_the_commands_are_told(arguments: list[str], capsys: pytest.CaptureFixtu
         main(arguments)
     assert end.value.code == 0
     shown = capsys.readouterr().out
-    for command in ("demo", "explain", "report", "compare", "apply", "schema"):
+    for command in ("demo", "explain", "report", "explore", "compare", "apply", "schema"):
         assert command in shown
 
 

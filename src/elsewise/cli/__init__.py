@@ -1,4 +1,4 @@
-"""The command ``elsewise``: explain, check, policy, difference, report, compare, apply, ...
+"""The command ``elsewise``: explain, check, policy, difference, report, explore, compare, ...
 
 Exit codes: 0 the result is what was asked for, 3 it is not (not feasible, out of time), 2 something
 given cannot be used, 130 interrupted (the best so far is saved); of ``check`` 1 if an assertion
@@ -302,6 +302,19 @@ def report(
         rows=rows,
     )
     tell({}, f"Report: {place}", quiet, as_json=False)
+
+
+@app.command()
+def explore(
+    run: Run,
+    out: Annotated[Path | None, Option(help="The page; else explore.html in the run.")] = None,
+    name: OtherName = None,
+    quiet: Quiet = False,
+) -> None:
+    """Write a page of a saved run to play with: fewer moves, other features, one group, one row."""
+    output = name or _about(run)["output"]
+    place = reports.write_explore(load(run), out or run / "explore.html", output=output)
+    tell({}, f"Page to play with: {place}", quiet, as_json=False)
 
 
 @app.command()

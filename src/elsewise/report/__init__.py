@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from elsewise._storage import write_text
 from elsewise.report._details import certificate_tables, folded_sections
+from elsewise.report._explore import render_explore, write_explore
 from elsewise.report._first_screen import first_screen
 from elsewise.report._other_pages import render_comparison, render_difference
 from elsewise.report._page import sections
@@ -32,8 +33,10 @@ __all__ = [
     "render",
     "render_comparison",
     "render_difference",
+    "render_explore",
     "summary",
     "write",
+    "write_explore",
 ]
 
 

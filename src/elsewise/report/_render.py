@@ -21,7 +21,7 @@ from elsewise.plots.charts import Axis, Chart, Flow, Mark
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-NAMES = ("page", "comparison", "difference", "parts", "pictures", "notebook")
+NAMES = ("page", "explore", "comparison", "difference", "parts", "pictures", "notebook")
 CITATION = (
     "L. You, L. Cao, M. Nilsson, B. Zhao, L. Lei. Distributional Counterfactual Explanations With "
     "Optimal Transport. AISTATS 2025."
