@@ -281,11 +281,7 @@ def _question_status(certificate: Certificate) -> Status:
     """The status of an answer in the target's own unit."""
     reached = certificate.reached
     assert reached is not None  # a question was answered
-    missed = [
-        (name, side)
-        for name, side in (("inputs", certificate.inputs), ("outputs", certificate.outputs))
-        if not side.met
-    ]
+    missed = certificate.missed
     return Status(
         verdict=certificate.verdict,
         sentence=certificate.sentence,
@@ -294,8 +290,8 @@ def _question_status(certificate: Certificate) -> Status:
         before=reached.before,
         reached=reached.reached,
         limit=reached.limit,
-        binding=missed[0][0] if missed else reached.binding or None,
-        reachable=missed[0][1].at_most if missed else None,
+        binding=missed or reached.binding or None,
+        reachable=certificate.sides[missed].at_most if missed else None,
         rows_needed=certificate.rows_needed,
         reason=" and ".join(stayed_lines(reached)),
     )
@@ -353,14 +349,8 @@ def _fitted(
 ) -> tuple[Solution, list[Iteration]]:
     """Fit with limits a little tighter than asked for, to leave room for rows not seen yet."""
     bounds = problem.bounds
-    tight = replace(
-        problem,
-        bounds=replace(
-            bounds,
-            inputs=None if bounds.inputs is None else bounds.inputs / MARGIN,
-            outputs=None if bounds.outputs is None else bounds.outputs / MARGIN,
-        ),
-    )
+    inputs, outputs = (side and side / MARGIN for side in (bounds.inputs, bounds.outputs))
+    tight = replace(problem, bounds=replace(bounds, inputs=inputs, outputs=outputs))
     solution, records = _watched(iterate(tight, settings, watch.stop), watch.progress)
     if solution.outcome is Outcome.NOT_FEASIBLE:
         return _watched(iterate(problem, settings, watch.stop), watch.progress)
@@ -384,11 +374,7 @@ _ENDED = {
 
 def _status(solution: Solution, certificate: Certificate) -> Status:
     """What the certificate says of the fit; the search was steered by less than all of it."""
-    missed = [
-        (name, side)
-        for name, side in (("inputs", certificate.inputs), ("outputs", certificate.outputs))
-        if not side.met
-    ]
+    missed = certificate.missed
     side = certificate.inputs if certificate.outputs.bound is None else certificate.outputs
     told = Status(
         verdict=certificate.verdict,
@@ -399,12 +385,11 @@ def _status(solution: Solution, certificate: Certificate) -> Status:
     )
     if not missed:
         return replace(told, reason=solution.reason)
-    name, side = missed[0]
     found = solution.outcome is Outcome.MET or solution.reachable is None
     return replace(
         told,
-        binding=name if found else solution.binding,
-        reachable=side.at_most if found else solution.reachable,
+        binding=missed if found else solution.binding,
+        reachable=certificate.sides[missed].at_most if found else solution.reachable,
         rows_needed=certificate.rows_needed,
     )
 
@@ -420,7 +405,9 @@ def _watched(
 ) -> tuple[Solution, list[Iteration]]:
     """Run the search with a progress bar; keep each iteration's record."""
     records: list[Iteration] = []
-    with tqdm(desc="elsewise", unit=" iterations", disable=_disabled(progress), delay=1.0) as bar:
+    # None leaves the bar out where there is no terminal.
+    hidden = None if progress is None else not progress
+    with tqdm(desc="elsewise", unit=" iterations", disable=hidden, delay=1.0) as bar:
         while True:
             try:
                 record = next(search).record
@@ -431,8 +418,3 @@ def _watched(
                 inputs=f"{record.inputs:.3g}", outputs=f"{record.outputs:.3g}", refresh=False
             )
             bar.update()
-
-
-def _disabled(progress: bool | None) -> bool | None:
-    """The value tqdm wants: None leaves the bar out where there is no terminal."""
-    return None if progress is None else not progress

@@ -19,20 +19,6 @@ from functools import cache, partial
 from types import MappingProxyType, NoneType, UnionType
 from typing import Any, NamedTuple, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
-__all__ = [
-    "Check",
-    "ElsewiseError",
-    "InvalidInput",
-    "MissingExtra",
-    "ModelError",
-    "NotFeasible",
-    "SavedRunError",
-    "bad_column",
-    "check_fields",
-    "checked",
-    "from_mapping",
-]
-
 _Record = TypeVar("_Record")
 
 
@@ -71,13 +57,8 @@ class InvalidInput(ElsewiseError, ValueError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Exceptions are pickled by their message, which is not what this one is made from.
-        return partial(
-            type(self),
-            self.argument,
-            expected=self.expected,
-            received=str(self.received),
-            fix=self.fix,
-        ), ()
+        text = {"expected": self.expected, "received": str(self.received), "fix": self.fix}
+        return partial(type(self), self.argument, **text), ()
 
 
 def bad_column(
@@ -118,6 +99,12 @@ class Check(NamedTuple):
     expected: str
     fix: str | Callable[[Any], str] = "leave it out, or correct it"
     """What to do about a refused value."""
+
+
+def share_fix(value: Any, otherwise: str) -> str:
+    """Return what a refused share should have been: 95 stands for 0.95."""
+    percent = isinstance(value, int | float) and 2 <= value <= 100
+    return f"did you mean {value / 100:.4g}" if percent else otherwise
 
 
 def check_fields(

@@ -288,7 +288,7 @@ class Explanation:
     def __repr__(self) -> str:
         certificate = self.certificate
         parts = []
-        for name, side in (("inputs", certificate.inputs), ("outputs", certificate.outputs)):
+        for name, side in certificate.sides.items():
             if side.bound is None:
                 parts.append(f"{name} {side.at_most:.3g}")
             else:

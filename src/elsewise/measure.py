@@ -40,27 +40,11 @@ from elsewise.transport import (
     fit_monotone_maps,
     join_maps,
     project,
-    project_all,
     reference,
     segments,
     sliced_squared_distance,
     sorted_squared_distances,
 )
-
-__all__ = [
-    "SideMeasure",
-    "Sides",
-    "input_comparison",
-    "input_distance",
-    "measure_inputs",
-    "measure_outputs",
-    "measure_sides",
-    "output_comparison",
-    "output_directions",
-    "prepare_sides",
-    "target_partners",
-    "target_reference",
-]
 
 CHANCE_DRAWS = 20
 """Pairs of resamples behind the distance that chance alone makes."""
@@ -139,7 +123,7 @@ def measure_inputs(
     limited = bounds.inputs is not None and not exact
 
     def look(theta: Array) -> _Part:
-        moving, fixed = project_all((embedded, population.embedded), theta)
+        moving, fixed = project(embedded, theta), project(population.embedded, theta)
         xp = namespace(moving)
         count = int(theta.shape[-1])
         rows: Array = 0.0
@@ -170,8 +154,7 @@ def measure_inputs(
         limit = normal_limit(distance, (rows,))
     elif exact:
         limit = KnownLimit(estimate=distance)
-    plans = [part.plan for part in parts]
-    return SideMeasure(distance, limit, plans[0] if len(plans) == 1 else join_maps(plans))
+    return SideMeasure(distance, limit, join_maps([part.plan for part in parts]))
 
 
 def measure_outputs(
@@ -184,13 +167,10 @@ def measure_outputs(
     bounds = problem.bounds
     limit: UpperLimit | None = None
     if bounds.method == Method.EXACT:
-        distance = compared.distance
-        limit = KnownLimit(estimate=distance)
+        limit = KnownLimit(estimate=compared.distance)
     elif bounds.outputs is not None:
         limit = clt_limit(compared)
-        distance = limit.estimate
-    else:
-        distance = compared.distance
+    distance = compared.distance if limit is None else limit.estimate
     if partners is None:
         return SideMeasure(distance, limit, None)
     plan = _recorded(compared.moving.sorted, partners, smoothing, partners)
@@ -280,18 +260,14 @@ def target_reference(
     target: DistributionTarget | Constant, size: int, trim: float, like: Array, theta: Array
 ) -> Reference:
     """A known target as the fixed side of a distance to ``size`` rows."""
+    known = None if isinstance(target, Constant) else target
+    weights, means, variance = _cell_table(known, size, trim)
+    partners, spread = means[None, :], np.array([variance])
     if isinstance(target, Constant):
         level = target.of(like[:1, ...])
         partners = asarray_like(np.ones((1, size)), like) * project(level, theta)
-        weights, _, _ = _cell_table(None, size, trim)
-        spread = asarray_like(np.zeros(theta.shape[-1]), like)
-        return Reference(partners=partners, weights=asarray_like(weights, like), spread=spread)
-    weights, means, spread_value = _cell_table(target, size, trim)
-    return Reference(
-        partners=asarray_like(means[None, :], like),
-        weights=asarray_like(weights, like),
-        spread=asarray_like(np.array([spread_value]), like),
-    )
+        spread = np.zeros(theta.shape[-1])
+    return Reference(partners=partners, weights=weights, spread=spread).like(like)
 
 
 @lru_cache(maxsize=16)

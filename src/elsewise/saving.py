@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from elsewise import targets
 from elsewise._arrays import LARGEST, Array, to_numpy
@@ -348,7 +349,8 @@ def _check_step(step: Step, sizes: tuple[int, int, int]) -> None:
         raise ValueError("tables whose shapes do not fit the columns")
     cells = () if step.edits is None else (step.edits.values, step.edits.donors)  # may be missing
     for table, _ in expected:
-        values = to_numpy(table)
+        # Directions of very many coordinates are sparse; what they hold is checked all the same.
+        values = table.data if sparse.issparse(table) else to_numpy(table)
         known = np.isnan(values) if any(table is one for one in cells) else False
         if values.dtype.kind not in "fi" or not np.all(known | (np.abs(values) <= LARGEST)):
             raise ValueError("tables of numbers that are not finite, or too large")

@@ -108,9 +108,9 @@ REFUSED = {
     "a name alone": (lambda: share(of="approved"), r"a share in \[0, 1\]"),
     "two directions": (lambda: share(at_least=0.5, at_most=0.6), "one share"),
     "above and below": (lambda: share(0.5, above=1.0, below=2.0), "above= or below="),
-    "text": (lambda: share("most"), "value: expected finite numbers"),
-    "several": (lambda: share([0.5, 0.6]), "one number"),
-    "cutoff": (lambda: share(0.5, cutoff=np.nan), "cutoff: expected finite"),
+    "text": (lambda: share("most"), r"value: expected a share in \[0, 1\], received 'most'"),
+    "several": (lambda: share([0.5, 0.6]), r"a share in \[0, 1\]"),
+    "cutoff": (lambda: share(0.5, cutoff=np.nan), "cutoff: expected a finite number"),
     "margin": (lambda: share(0.5, margin=-0.1), "margin: expected a number >= 0"),
     "class": (lambda: share(0.5, of=(1, 2)), "of: expected the label or column of a class"),
     "name of a class": (

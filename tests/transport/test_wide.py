@@ -24,8 +24,13 @@ def test_directions_of_many_dimensions_are_complete_and_sparse() -> None:
     assert theta.shape == (WIDE, WIDE)
     assert theta.nnz <= 128 * WIDE
     np.testing.assert_allclose((theta @ theta.T).toarray(), np.eye(WIDE), atol=1e-12)
-    again = transport.unpack_directions(transport.pack_directions(theta))
+    packed = transport.pack_directions(theta)
+    again = transport.unpack_directions(packed)
     assert (abs(again - theta)).max() == 0.0
+    for row in (WIDE, -1):
+        packed[3, 5, 1] = row
+        with pytest.raises(ValueError, match="indices"):
+            transport.unpack_directions(packed)
 
 
 def test_sparse_directions_do_what_dense_ones_do() -> None:

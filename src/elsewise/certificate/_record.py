@@ -87,18 +87,27 @@ class Certificate:
     possible."""
 
     @property
+    def sides(self) -> dict[str, Evidence]:
+        """Both sides by their names."""
+        return {"inputs": self.inputs, "outputs": self.outputs}
+
+    @property
+    def missed(self) -> str | None:
+        """The name of the first side that misses its bound; None where none does."""
+        return next((name for name, side in self.sides.items() if not side.met), None)
+
+    @property
     def met(self) -> bool:
         """Whether every given bound is met, and what was asked is reached."""
-        sides = self.inputs.met and self.outputs.met
         reached = self.reached
-        if reached is None:
-            return sides
-        return sides and (reached.ok if reached.asked is None else reached.certified)
+        if reached is None or self.missed:
+            return not self.missed
+        return reached.ok if reached.asked is None else reached.certified
 
     @property
     def verdict(self) -> Verdict:
         """What the answer comes to; every bound and ask has to hold for "certified"."""
-        sides, reached = (self.inputs, self.outputs), self.reached
+        sides, reached = self.sides.values(), self.reached
         if self.ended is Verdict.NOTHING_TO_DO and (self.met or (reached and reached.ok)):
             return self.ended
         if reached is None and all(side.bound is None for side in sides):
@@ -154,14 +163,14 @@ class Certificate:
     @property
     def notices(self) -> tuple[str, ...]:
         """Why a limit or an interval may be too small, one by one; empty if there is no reason."""
-        sides = [("inputs", self.inputs.notice), ("outputs", self.outputs.notice)]
-        sides += [(each.name, each.after.notice) for each in self.readouts]
-        return tuple(f"{name}: {notice}" for name, notice in sides if notice)
+        said = [(name, side.notice) for name, side in self.sides.items()]
+        said += [(each.name, each.after.notice) for each in self.readouts]
+        return tuple(f"{name}: {notice}" for name, notice in said if notice)
 
     def to_dict(self) -> dict[str, Any]:
         """Return every number and sentence as JSON values; `from_dict` reads it back."""
         found = asdict(self)
-        for name, side in (("inputs", self.inputs), ("outputs", self.outputs)):
+        for name, side in self.sides.items():
             found[name] |= {"met": side.met, "advice": side.advice}
         return {
             **found,

@@ -114,12 +114,11 @@ class BandLimit(UpperLimit):
         Two samples use both sides of both bands, a known target both sides of one, a known constant
         at an end of the support only the side away from it; every direction uses bands of its own.
         """
-        moving = to_numpy(comparison.moving.sorted)
-        directions, n = moving.shape
+        directions, n = comparison.shape
         low, high = ends = ends_of(support, directions)
         refine = max(4, -(-CELLS // n))
         count, trim = n * refine, comparison.trim
-        samples, below, above = [moving], True, True
+        below, above = True, True
         if comparison.fixed is None:
             side = comparison.side(trim)
             spread = to_numpy(side.spread)
@@ -127,20 +126,19 @@ class BandLimit(UpperLimit):
             if np.all(spread == 0.0):
                 below, above = bool(np.any(partners != low)), bool(np.any(partners != high))
         else:
-            samples.append(to_numpy(comparison.fixed.sorted))
             partners, spread = np.empty((directions, 0)), np.zeros(directions)
         return cls(
             assumption=_assumption(support),
             estimate=comparison.distance,
             use=Use(
-                sizes=tuple(sample.shape[1] for sample in samples),
+                sizes=comparison.sizes,
                 directions=directions,
                 count=count,
                 trim=trim,
                 below=below,
                 above=above,
             ),
-            values=tuple(_between(sample, ends) for sample in samples),
+            values=tuple(_between(to_numpy(side.sorted), ends) for side in comparison.samples),
             partners=partners,
             spread=spread,
         )

@@ -189,9 +189,7 @@ def support_cap(comparison: Comparison, support: tuple[Array | float, Array | fl
 
 def is_coupled(comparison: Comparison) -> bool:
     """Whether every row has a partner: paired rows, or a known constant."""
-    if comparison.pairing is Pairing.PAIRED:
-        return True
-    return comparison.pairing is Pairing.KNOWN and _constants(comparison) is not None
+    return comparison.pairing is Pairing.PAIRED or _constants(comparison) is not None
 
 
 def row_costs(comparison: Comparison) -> np.ndarray:
@@ -201,15 +199,14 @@ def row_costs(comparison: Comparison) -> np.ndarray:
         assert comparison.fixed is not None  # paired rows are a sample
         gap = moving - comparison.fixed.rows
         return to_numpy(namespace(gap).mean(gap * gap, axis=0))
-    if comparison.pairing is Pairing.KNOWN:
-        gap = to_numpy(moving) - _constant(comparison)[:, None]
-        return np.asarray(np.mean(gap * gap, axis=0))
-    expected, fix = "paired rows or a known constant", "use band_limit"
-    raise InvalidInput("comparison", expected=expected, received="an independent sample", fix=fix)
+    gap = to_numpy(moving) - _constant(comparison)[:, None]
+    return np.asarray(np.mean(gap * gap, axis=0))
 
 
 def _constants(comparison: Comparison) -> np.ndarray | None:
     """Return the known constant (N,) of a comparison, None for any other distribution."""
+    if comparison.pairing is not Pairing.KNOWN:
+        return None
     side = comparison.side(0.0)
     partners, spread = to_numpy(side.partners), to_numpy(side.spread)
     if np.any(partners != partners[:, :1]) or np.any(spread != 0.0):
@@ -221,10 +218,8 @@ def _constant(comparison: Comparison) -> np.ndarray:
     """Return the known constant (N,) of a comparison, refusing any other target."""
     constant = _constants(comparison)
     if constant is None:
-        raise InvalidInput(
-            "comparison",
-            expected="paired rows or a known constant",
-            received="a known distribution that is not constant",
-            fix="use band_limit",
-        )
+        expected, received = "paired rows or a known constant", "an independent sample"
+        if comparison.pairing is Pairing.KNOWN:
+            received = "a known distribution that is not constant"
+        raise InvalidInput("comparison", expected=expected, received=received, fix="use band_limit")
     return constant

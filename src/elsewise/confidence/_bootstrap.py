@@ -101,22 +101,18 @@ def bootstrap_distances(comparison: Comparison, draws: int, rng: np.random.Gener
     batch = max(1, BATCH // (directions * max(n, m)))
     for start in range(0, draws, batch):
         size = min(batch, draws - start)
-        rows = _draw(n, size, moving_rng)
+        # Rows of each draw, with replacement: int (size, n).
+        rows = moving_rng.integers(n, size=(size, n))
         moved = _resample(moving, rows)[..., at_moving]
         if fixed is None:
             gap = moved - known[:, at_fixed]
         else:
             if comparison.pairing is Pairing.INDEPENDENT:
-                rows = _draw(m, size, fixed_rng)
+                rows = fixed_rng.integers(m, size=(size, m))
             gap = moved - _resample(fixed, rows)[..., at_fixed]
         gap *= gap
         squares.append(np.mean(gap @ pieces.weights + spread, axis=-1))
     return np.asarray(np.sqrt(np.concatenate(squares)))
-
-
-def _draw(n: int, draws: int, rng: np.random.Generator) -> np.ndarray:
-    """Draw n rows with replacement, several times: int (draws, n)."""
-    return rng.integers(n, size=(draws, n))
 
 
 class _Table(NamedTuple):

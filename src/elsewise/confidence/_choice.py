@@ -20,7 +20,7 @@ from elsewise.confidence._betting import coupling_limit, is_coupled, row_costs, 
 from elsewise.confidence._bootstrap import bootstrap_limit
 from elsewise.confidence._clt import clt_limit
 from elsewise.confidence._comparison import Comparison, Pairing
-from elsewise.confidence._doubt import FEW_ROWS, doubt_of, fewest_rows, is_small
+from elsewise.confidence._doubt import FEW_ROWS, doubt_of, is_small
 from elsewise.confidence._limit import KnownLimit, Method, UpperLimit, best_of_two, largest
 from elsewise.confidence._rank_shift import rank_shift_limit, share_above
 from elsewise.errors import InvalidInput
@@ -174,8 +174,8 @@ def _far_movers(comparison: Comparison, movers: int) -> np.ndarray | None:
     moves = np.sqrt(to_numpy(row_costs(comparison)))
     least = ROUNDING * _largest_value(comparison)
     if movers >= FEW_MOVERS:
-        side = comparison.moving if comparison.fixed is None else comparison.fixed
-        spread = float(np.sqrt(np.mean(np.var(to_numpy(side.sorted), axis=-1))))
+        values = to_numpy(comparison.samples[-1].sorted)
+        spread = float(np.sqrt(np.mean(np.var(values, axis=-1))))
         least = max(least, NUDGE * spread)
     far = moves > least
     return far if np.sum(far) < FEW_MOVERS else None
@@ -209,10 +209,8 @@ def _bounded_default(
     not in the calibration benchmark, from 50 rows and a trim of 0.05 on.
     """
     normal = clt_limit(comparison)
-    if (
-        fewest_rows(comparison) >= CLEAR_ROWS
-        and normal.estimate >= CLEAR_ERRORS * normal.standard_error
-    ):
+    clear = normal.estimate >= CLEAR_ERRORS * normal.standard_error
+    if clear and min(comparison.sizes) >= CLEAR_ROWS:
         return normal
     needed = math.ceil(level / (1.0 - level) - 1e-9)
     allowed = allowed_draws(comparison)
@@ -240,9 +238,7 @@ def _once_more(comparison: Comparison) -> Comparison:
 
 def allowed_draws(comparison: Comparison) -> int:
     """Return how many resamples of a comparison are work enough."""
-    directions, n = comparison.shape
-    size = n if comparison.fixed is None else max(n, comparison.fixed.sorted.shape[1])
-    return BOOTSTRAP_WORK // (directions * size)
+    return BOOTSTRAP_WORK // (comparison.shape[0] * max(comparison.sizes))
 
 
 def _finite_sample(

@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from elsewise._arrays import Array, asarray_like, namespace
+from elsewise._arrays import Array, namespace
 from elsewise.errors import InvalidInput
-from elsewise.transport import Ranked, Reference, rank_all, reference, sorted_squared_distances
+from elsewise.transport import Ranked, Reference, rank, reference, sorted_squared_distances
 
 
 class Pairing(StrEnum):
@@ -97,8 +97,8 @@ class Comparison:
         return cls(
             moving=ranked,
             fixed=None,
-            known=_like(known, ranked.sorted),
-            known_untrimmed=_like(known_untrimmed, ranked.sorted),
+            known=known.like(ranked.sorted),
+            known_untrimmed=known_untrimmed.like(ranked.sorted),
             trim=trim,
             pairing=Pairing.KNOWN,
         )
@@ -132,6 +132,16 @@ class Comparison:
         """Number of directions and of moving rows, (N, n)."""
         directions, rows = self.moving.sorted.shape
         return directions, rows
+
+    @property
+    def samples(self) -> tuple[Ranked, ...]:
+        """The moving rows, and the fixed side where that is a sample."""
+        return (self.moving,) if self.fixed is None else (self.moving, self.fixed)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Size of each sample: one, or two."""
+        return tuple(sample.sorted.shape[1] for sample in self.samples)
 
     @property
     def distance(self) -> float:
@@ -184,13 +194,5 @@ def _ranked(*sides: Array) -> tuple[Ranked, ...]:
     xp = namespace(*sides)
     return tuple(
         Ranked(xp.astype(ranked.sorted, xp.float64, copy=False), ranked.order)
-        for ranked in rank_all(sides)
-    )
-
-
-def _like(side: Reference, moving: Array) -> Reference:
-    return Reference(
-        partners=asarray_like(side.partners, moving),
-        weights=asarray_like(side.weights, moving),
-        spread=asarray_like(side.spread, moving),
+        for ranked in map(rank, sides)
     )

@@ -36,15 +36,9 @@ def notice_of(limit: UpperLimit) -> str:
     return limit.doubt and f"the limit may be too small, because {limit.doubt}: {REMEDY}"
 
 
-def fewest_rows(comparison: Comparison) -> int:
-    """Return the size of the smaller of the samples behind a comparison."""
-    n = comparison.shape[1]
-    return n if comparison.fixed is None else min(n, comparison.fixed.sorted.shape[1])
-
-
 def is_small(comparison: Comparison) -> bool:
     """Whether nothing is trimmed and a sample is too small for that."""
-    return comparison.trim == 0.0 and fewest_rows(comparison) < FEW_ROWS
+    return comparison.trim == 0.0 and min(comparison.sizes) < FEW_ROWS
 
 
 def doubt_of(comparison: Comparison, *, known_range: bool = False) -> str:
@@ -53,8 +47,8 @@ def doubt_of(comparison: Comparison, *, known_range: bool = False) -> str:
     Without a known range (a support, or a cap on the moves) a trim under 0.05 is always doubted:
     a sample does not show the tail that it missed.
     """
-    n, fewest = comparison.shape[1], fewest_rows(comparison)
-    which = f"{fewest} rows" if fewest == n else f"{fewest} values of the target"
+    fewest = min(comparison.sizes)
+    which = f"{fewest} rows" if fewest == comparison.shape[1] else f"{fewest} values of the target"
     if is_small(comparison):
         return f"nothing is trimmed and there are only {which}"
     if fewest < FEWEST_ROWS:
@@ -70,11 +64,8 @@ def doubt_of(comparison: Comparison, *, known_range: bool = False) -> str:
 
 def _kurtosis(comparison: Comparison) -> float:
     """Return the mean over directions of the larger kurtosis of both sides; 3 for normal ones."""
-    sides = (
-        [comparison.moving] if comparison.fixed is None else [comparison.moving, comparison.fixed]
-    )
     found = []
-    for side in sides:
+    for side in comparison.samples:
         xp = namespace(side.sorted)
         squares = (side.sorted - xp.mean(side.sorted, axis=-1, keepdims=True)) ** 2
         second, fourth = xp.mean(squares, axis=-1), xp.mean(squares**2, axis=-1)

@@ -4,17 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf, isfinite
-from typing import Any
 
 from elsewise._arrays import LARGEST
 from elsewise.confidence import Method
-from elsewise.errors import Check, check_fields
-
-
-def _share_fix(value: Any) -> str:
-    """Return what a refused share should have been: 95 stands for 0.95."""
-    percent = isinstance(value, int | float) and 2 <= value <= 100
-    return f"did you mean {value / 100:g}" if percent else "0.95 means 95% of rows"
+from elsewise.errors import Check, check_fields, share_fix
 
 
 def _distance(name: str) -> Check:
@@ -23,7 +16,11 @@ def _distance(name: str) -> Check:
     return Check(lambda bound: 0 < bound < inf, expected, fix)
 
 
-SHARE = Check(lambda share: 0 < share <= 1, "a share in (0, 1]", _share_fix)
+SHARE = Check(
+    lambda share: 0 < share <= 1,
+    "a share in (0, 1]",
+    lambda share: share_fix(share, "0.95 means 95% of rows"),
+)
 CHECKS = {
     "inputs": _distance("inputs"),
     "outputs": _distance("outputs"),

@@ -15,13 +15,13 @@ once the rows are known: ``resolve``. What a target asks in its own unit is a ``
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 
 from elsewise._arrays import Array, to_numpy
-from elsewise.errors import InvalidInput
+from elsewise.errors import InvalidInput, share_fix
 from elsewise.targets._checks import columns_of, level_of, rows_of
 from elsewise.targets._distribution import (
     DistributionTarget,
@@ -33,7 +33,7 @@ from elsewise.targets._distribution import (
 )
 from elsewise.targets._question import Question, check_levels, question_of
 from elsewise.targets._rowwise import Constant, Derived, Sample
-from elsewise.targets._shares import DIRECTIONS, ResolvedShare, Share
+from elsewise.targets._shares import ResolvedShare, Share
 from elsewise.targets._wanted import Wanted
 
 __all__ = [
@@ -308,33 +308,17 @@ def share(
             received=f"{named or 'none'}" + (f" beside {given}" if given else ""),
             fix="share(approved=0.6), share(0.6, of='approved') or share(at_least=0.6)",
         )
-    of, value = next(iter(named.items()), (of, next(iter(given.values()), None)))
-    if value is None or not 0.0 <= _number("value", value) <= 1.0:
-        percent = value is not None and 2.0 <= _number("value", value) <= 100.0
-        raise InvalidInput(
-            "value",
-            expected="a share in [0, 1]",
-            received=repr(value),
-            fix=f"did you mean {value / 100:g}" if percent else "share(0.6) asks for 60% of rows",  # type: ignore[operator]
-        )
+    asked: tuple[Any, Any] = of, next(iter(given.values()), None)
+    of, value = next(iter(named.items()), asked)
     if above is not None and below is not None:
         expected, received = "above= or below=", f"above={above!r} beside below={below!r}"
         fix = "give one of them; share(0.2, below=0.3) counts outputs of at most 0.3"
         raise InvalidInput("below", expected=expected, received=received, fix=fix)
-    if _number("margin", margin) < 0.0:
-        raise InvalidInput(
-            "margin", expected="a number >= 0", received=repr(margin), fix="leave it out"
-        )
-    if not (of is None or isinstance(of, str | int | np.integer)) or isinstance(of, bool):
-        expected = "the label or column of a class, or a name"
-        fix = "share(0.6, of='promoted') or share(approved=0.6)"
-        raise InvalidInput("of", expected=expected, received=repr(of), fix=fix)
-    end = above if above is not None else below if below is not None else cutoff
     return Share(
-        value=float(value),
-        of=int(of) if isinstance(of, np.integer) else of,
-        cutoff=_number("cutoff", end),
-        margin=float(margin),
+        value=value,
+        of=of,
+        cutoff=above if above is not None else below if below is not None else cutoff,
+        margin=margin,
         below=below is not None,
         direction=next(iter(given), "to"),
     )
@@ -349,8 +333,7 @@ def quantile(q: float, value: float) -> Share:
     '50% of rows with an output of at most 0.3, the others as they are'
     """
     if not 0.0 < _number("q", q) < 1.0:
-        percent = 2.0 <= q < 100.0
-        fix = f"did you mean {q / 100:g}" if percent else "0.5 is the median"
+        fix = share_fix(q, "0.5 is the median")
         raise InvalidInput("q", expected="a level in (0, 1)", received=repr(q), fix=fix)
     asked = share(q, below=_number("value", value))
     return replace(asked, said=f"quantile({q:g}, {value:g})")
@@ -415,27 +398,14 @@ def from_dict(saved: Mapping[str, Any]) -> Target:
         raise InvalidInput("saved", expected=expected, received=received, fix=fix) from error
 
 
-def _resolved_share(
-    value: Any,
-    of: Any,
-    cutoff: Any,
-    margin: Any,
-    threshold: Any,
-    below: Any,
-    direction: Any,
-    said: Any,
-    falling: Any,
-) -> ResolvedShare:
+def _resolved_share(*saved: Any) -> ResolvedShare:
     """Rebuild a share of known rows from its ``to_dict``."""
-    if direction not in DIRECTIONS or not isinstance(said, str):
-        raise ValueError(f"direction {direction!r}, said {said!r}")
-    asked = share(value, of=of, cutoff=cutoff, margin=margin)
-    asked = replace(asked, below=bool(below), direction=direction, said=said)
+    value, of, cutoff, margin, threshold, *more, falling = saved
+    names = [field.name for field in fields(Share)]
+    known = Share(**dict(zip(names, (value, of, cutoff, margin, *more), strict=True)))
+    threshold = _number("threshold", threshold)
     return ResolvedShare(
-        level=asked.cutoff,
-        share=asked,
-        threshold=_number("threshold", threshold),
-        falling=bool(falling),
+        level=known.cutoff, share=known, threshold=threshold, falling=bool(falling)
     )
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from elsewise.errors import InvalidInput
+from elsewise.errors import InvalidInput, share_fix
 from elsewise.targets._rowwise import Constant, Derived
 from elsewise.targets._wanted import Wanted
 from elsewise.text import percent
@@ -186,7 +186,7 @@ def check_levels(target: Target, support: tuple[float, float] | None, probabilit
     for level in np.ravel(target.level):
         if np.isnan(level) or np.isinf(level) or low <= level <= high:
             continue
-        percent = probability and 2.0 <= level <= 100.0
+        fix = "give it in the model's unit"
         expected = f"a number the outputs can have, from {low:g} to {high:g}"
-        fix = f"did you mean {level / 100:.3g}" if percent else "give it in the model's unit"
+        fix = share_fix(float(level), fix) if probability else fix
         raise InvalidInput("target", expected=expected, received=target.name, fix=fix)

@@ -3,19 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from math import ceil
 from typing import Any
 
 import numpy as np
 
-from elsewise._arrays import Array, namespace, to_numpy
-from elsewise.errors import InvalidInput
+from elsewise._arrays import LARGEST, Array, namespace, to_numpy
+from elsewise.errors import Check, InvalidInput, check_fields, share_fix
 from elsewise.targets._rowwise import Derived
 from elsewise.targets._wanted import Wanted
 from elsewise.text import percent
 
-DIRECTIONS = ("to", "at_least", "at_most", "every")
+CHECKS = {
+    "value": Check(
+        lambda share: 0 <= share <= 1,
+        "a share in [0, 1]",
+        lambda share: share_fix(share, "share(0.6) asks for 60% of rows"),
+    ),
+    "of": Check(
+        lambda of: True,
+        "the label or column of a class, or a name",
+        "share(0.6, of='promoted') or share(approved=0.6)",
+    ),
+    "cutoff": Check(lambda end: abs(end) <= LARGEST, "a finite number", "0.5 for probabilities"),
+    "margin": Check(lambda margin: 0 <= margin <= LARGEST, "a number >= 0", "leave it out"),
+    "direction": Check(
+        lambda way: way in ("to", "at_least", "at_most", "every"), "one that is known"
+    ),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +64,9 @@ class Share:
     below: bool = False
     direction: str = "to"
     said: str = ""
+
+    def __post_init__(self) -> None:
+        check_fields(self, "share", CHECKS)
 
     @property
     def name(self) -> str:
@@ -210,10 +229,9 @@ class ResolvedShare(Derived):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the target as JSON values."""
-        share = self.share
-        asked = [share.value, share.of, share.cutoff, share.margin, self.threshold]
-        more = [share.below, share.direction, share.said, self.falling]
-        return {"kind": "share", "arguments": [*asked, *more]}
+        value, of, cutoff, margin, *more = astuple(self.share)
+        arguments = [value, of, cutoff, margin, self.threshold, *more, self.falling]
+        return {"kind": "share", "arguments": arguments}
 
 
 def _toward(lead: Array, falling: bool) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -39,8 +39,7 @@ class Wanted:
 
     def opposite(self) -> Wanted:
         """Return the outputs that are not wanted."""
-        fields = asdict(self)
-        return Wanted(**{**fields, "outside": not self.outside})
+        return replace(self, outside=not self.outside)
 
     def contains(self, outputs: np.ndarray) -> np.ndarray:
         """Return, bool (n,), which of the outputs (n, K) are wanted."""

@@ -9,7 +9,6 @@ array-api-strict.
 """
 
 from elsewise.transport._directions import (
-    DEVICE_PART,
     PART,
     direction_blocks,
     direction_parts,
@@ -17,16 +16,13 @@ from elsewise.transport._directions import (
     lift,
     pack_directions,
     project,
-    project_all,
     row_tiles,
     unpack_directions,
 )
 from elsewise.transport._monotone import MonotoneMaps, fit_monotone_maps, join_maps, transported
-from elsewise.transport._ranking import Ranked, rank, rank_all
+from elsewise.transport._ranking import Ranked, rank
 from elsewise.transport._sorted import (
     Reference,
-    Segments,
-    cell_weights,
     potentials,
     reference,
     segments,
@@ -37,13 +33,10 @@ from elsewise.transport._sorted import (
 )
 
 __all__ = [
-    "DEVICE_PART",
     "PART",
     "MonotoneMaps",
     "Ranked",
     "Reference",
-    "Segments",
-    "cell_weights",
     "direction_blocks",
     "direction_parts",
     "directions_like",
@@ -53,9 +46,7 @@ __all__ = [
     "pack_directions",
     "potentials",
     "project",
-    "project_all",
     "rank",
-    "rank_all",
     "reference",
     "row_tiles",
     "segments",

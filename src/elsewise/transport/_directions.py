@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -104,7 +103,10 @@ def unpack_directions(packed: np.ndarray) -> Any:
     """Return the directions that `pack_directions` packed."""
     if packed.ndim == 2:
         return packed
-    return _sparse_directions(packed[..., 0].T, packed[..., 1].T.astype(np.int32))
+    found = _sparse_directions(packed[..., 0].T, packed[..., 1].T.astype(np.int32))
+    # A file may be anybody's: rows beyond the end would be read from memory that is not ours.
+    found.check_format(full_check=True)
+    return found
 
 
 def directions_like(directions: Any, reference: Array) -> Any:
@@ -129,11 +131,6 @@ def project(points: Array, directions: Array) -> Array:
         return directions.T @ np.ascontiguousarray(points.T)
     xp = namespace(points, directions)
     return xp.matmul(xp.matrix_transpose(directions), xp.matrix_transpose(points))
-
-
-def project_all(populations: Sequence[Array], directions: Array) -> tuple[Array, ...]:
-    """Project several populations (n, d) on the same directions, as `project` does each."""
-    return tuple(project(points, directions) for points in populations)
 
 
 def lift(values: Array, directions: Array) -> Array:

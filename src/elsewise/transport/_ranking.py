@@ -6,7 +6,6 @@ packed into one integer instead and sorted together.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -51,11 +50,6 @@ def rank(projections: Array) -> Ranked:
         if found is not None:
             return found
     return Ranked(*sort_with_order(projections))
-
-
-def rank_all(sides: Sequence[Array]) -> tuple[Ranked, ...]:
-    """Rank several sides, each as `rank` does."""
-    return tuple(map(rank, sides))
 
 
 def _packed(projections: np.ndarray) -> Ranked | None:

@@ -92,6 +92,14 @@ class Reference:
     spread: Array
     """Array (N,): the weighted sum of the cells' variances."""
 
+    def like(self, array: Array) -> Reference:
+        """Return the same side in the library, on the device and in the precision of ``array``."""
+        return Reference(
+            partners=asarray_like(self.partners, array),
+            weights=asarray_like(self.weights, array),
+            spread=asarray_like(self.spread, array),
+        )
+
 
 def reference(fixed_sorted: Array, n: int, trim: float = 0.0) -> Reference:
     """Prepare a sorted fixed sample for distances to samples of size n.
@@ -346,8 +354,7 @@ def _mean_potentials(own: Ranked, other_sorted: Array, trim: float) -> Array:
         return xp.sum(unsort(values, own.order[some, :]), axis=0)
 
     size = max(1, (DEVICE_PART if on_device(own.sorted) else PART) // n)
-    parts = [slice(k, min(k + size, count)) for k in range(0, count, size)]
-    total = sum(parallel(part, parts)) / count
+    total = sum(parallel(part, row_tiles(count, size))) / count
     # Potentials are known up to a constant. Weights of rows sum to 1, so that only what is left
     # after taking away the mean says how the distance answers to them.
     return total - xp.mean(total)
