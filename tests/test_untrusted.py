@@ -327,7 +327,7 @@ POLICIES: dict[str, Callable[[dict[str, Any]], object]] = {
     "prices of too few columns": lambda p: p.update(cost=[1.0]),
     "a rule about a column there is not": lambda p: p["rules"][0].append([9, 0.0, True, False]),
     "fewer rules than actions": lambda p: p["rules"].pop(),
-    "other outputs": lambda p: p["wanted"].update(upper=[0.1, 0.2, 0.3]),
+    "other outputs": lambda p: p["question"]["wanted"].update(upper=[0.1, 0.2, 0.3]),
     "an infinite step": lambda p: p["add"][0].__setitem__(0, float("inf")),
     "a count in words": lambda p: p["explained"].__setitem__(0, "40"),
     "no verdict": lambda p: p.update(verdict="excellent"),

@@ -686,7 +686,7 @@ def test_iterate_is_the_users_loop() -> None:
         ("tau", 0.0, "> 0"),
         ("noise", -0.1, ">= 0"),
         ("rho", 1.5, "in \\[0, 1\\]"),
-        ("smoothing", -1.0, ">= 0"),
+        ("smoothing", -1.0, "from 0 to"),
     ],
 )
 def test_settings_are_refused(setting: str, value: object, expected: str) -> None:

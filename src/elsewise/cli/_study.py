@@ -24,7 +24,8 @@ from elsewise.request import Bounds
 from elsewise.text import amount, nearest, visible
 
 ASSERTION = re.compile(
-    r"\s*([a-z]+(?:_[a-z]+)*)\s*(<=|>=|==|!=|<|>)\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)\s*", re.ASCII
+    r"\s*([a-z]+(?:_[a-z]+)*)\s*(<=|>=|==|!=|<|>)\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)\s*",
+    re.ASCII,
 )
 COMPARISONS = {
     "<=": operator.le,
