@@ -176,6 +176,8 @@ def test_signals_end_a_command_cleanly(
         cwd=tmp_path,
         stderr=subprocess.PIPE,
         text=True,
+        # A run under nohup ignores SIGHUP, and a child inherits that.
+        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),
     )
     asked = tmp_path / "asked"
     while child.poll() is None and not (asked.exists() and asked.stat().st_size > 20):
