@@ -99,7 +99,7 @@ def measured(explanation: ew.Explanation) -> dict[str, Any]:
     moves = np.sqrt(np.sum((y - x) ** 2, axis=1))
     longer = after["Duration"] - before["Duration"]
     return {
-        "status": explanation.status.outcome.name,
+        "status": str(explanation.status.verdict),
         "rows": len(before),
         "inputs, distance": certificate.inputs.estimate,
         "inputs, limit": certificate.inputs.upper_limit,
