@@ -15,7 +15,7 @@ from elsewise.certificate import Certificate
 from elsewise.errors import InvalidInput, NotFeasible
 from elsewise.features import Encoder, outside_notices
 from elsewise.maps import AnyMap, apply_map
-from elsewise.models import bind
+from elsewise.models import bind_for_search
 from elsewise.moves import QuestionMap, Rows
 from elsewise.request import Problem, Verdict
 from elsewise.search import Iteration
@@ -195,11 +195,11 @@ class Explanation:
         plain = encoder.encode(rows)
         # Tried out on the rows of the fit, so that the model is read the same way for any batch.
         probe = to_numpy(self.problem.factual[:PROBED, ...])
-        outputs = bind(self.model, encoder, probe=probe)
+        outputs, precise = bind_for_search(self.model, encoder, probe)
         problem = replace(
             self.problem,
             outputs=outputs,
-            precise=outputs.precise(probe),
+            precise=precise,
             obeys=encoder.obeys if encoder.restricted else None,
         )
         return problem, encoder, plain

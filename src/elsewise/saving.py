@@ -26,7 +26,7 @@ from elsewise.errors import SavedRunError, checked, from_mapping
 from elsewise.explanation import Explanation, Status
 from elsewise.features import Encoder, pack_index, unpack_index
 from elsewise.maps import AnyMap, Map
-from elsewise.models import Outputs, bind, same_outputs
+from elsewise.models import Outputs, bind_for_search, same_outputs
 from elsewise.moves import Edits, Menu, Motion, QuestionMap, Rows, Source, Step
 from elsewise.request import Bounds, Problem, check_seed
 from elsewise.search import Iteration
@@ -258,8 +258,9 @@ def _rebuild(
         _check_arrays(arrays, encoder, (len(index), outputs.columns))
     encoder = encoder.keep_given(arrays["factual"])
     encoder = replace(encoder, schema=encoder.schema.with_functions(rules))
+    precise = outputs
     if model is not None:
-        outputs = bind(model, encoder, probe=arrays["factual"])
+        outputs, precise = bind_for_search(model, encoder, arrays["factual"])
         _check_fingerprint(outputs, arrays, model_name)
     factual = outputs.place(arrays["factual"])
     embedding = encoder.schema.embedding()
@@ -275,7 +276,7 @@ def _rebuild(
         schema=encoder.schema,
         embedding=embedding.like(factual),
         outputs=outputs,
-        precise=outputs.precise(arrays["factual"]),
+        precise=precise,
         target=part("target", targets.from_dict),
         background=factual,
         obeys=encoder.obeys if encoder.restricted else None,

@@ -30,6 +30,19 @@ def test_the_sample_holds(kind: str, part: int) -> None:
     assert not failures(sampled(kind)[part::PARTS])
 
 
+# Faults that a campaign found, mended since.
+MENDED = {
+    "mutations": ["policy 167", "rule 1243"],
+    "problems": ["problem 350"],
+}
+
+
+@pytest.mark.parametrize(("kind", "key"), [(k, key) for k, keys in MENDED.items() for key in keys])
+def test_what_a_campaign_found_stays_mended(kind: str, key: str) -> None:
+    (attempt,) = (attempt for attempt in KINDS[kind].attempts() if attempt.key == key)
+    assert not failures([attempt])
+
+
 def test_attempts_have_names_and_the_page_counts_them() -> None:
     everything = listed()
     assert sum(map(len, everything.values())) >= 600

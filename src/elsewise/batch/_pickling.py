@@ -12,7 +12,7 @@ import numpy as np
 from elsewise._arrays import to_numpy
 from elsewise.errors import InvalidInput
 from elsewise.explanation import Explanation
-from elsewise.models import bind
+from elsewise.models import bind_for_search
 
 
 def dumps_array(value: Any, argument: str) -> np.ndarray:
@@ -55,9 +55,9 @@ def rebind_model(explanation: Explanation, model: Any) -> Explanation:
     """Return a detached explanation with its model, bound as it was for the search."""
     problem = explanation.problem
     probe = to_numpy(problem.factual)
-    outputs = bind(model, explanation.encoder, probe=probe)
+    outputs, precise = bind_for_search(model, explanation.encoder, probe)
     return replace(
         explanation,
         model=model,
-        problem=replace(problem, outputs=outputs, precise=outputs.precise(probe)),
+        problem=replace(problem, outputs=outputs, precise=precise),
     )

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Outputs",
     "bind",
+    "bind_for_search",
     "changed_rows",
     "estimator",
     "function",
@@ -77,6 +78,27 @@ def bind(
     probe = probe_rows(encoder) if probe is None else probe[:PROBES]
     outputs = _bound(model, encoder, output, probe)
     return DerivedOutputs(outputs, encoder) if encoder.made else outputs
+
+
+def bind_for_search(
+    model: Any, encoder: Encoder, probe: np.ndarray, background: np.ndarray | None = None
+) -> tuple[Outputs, Outputs]:
+    """Return a model's outputs as it gives them, and in double precision for the search.
+
+    They are one and the same where a pipeline can only be asked as it is: whether they are decides
+    how ways are checked, so that every batch of rows has to be read in the same way.
+
+    Parameters
+    ----------
+    model, encoder, probe
+        As for `bind`.
+    background
+        More codes (m, p) that the search asks about.
+    """
+    outputs = bind(model, encoder, probe=probe)
+    every = probe if background is None else np.concatenate([probe, background])
+    precise = outputs.precise(every)
+    return (precise if getattr(precise, "notice", "") else outputs), precise
 
 
 def _bound(model: Any, encoder: Encoder, output: Hashable | None, probe: np.ndarray) -> Outputs:

@@ -76,6 +76,14 @@ class Count(NamedTuple):
         inside, needing, helped, arriving = (int(one.sum()) for one in counts)
         return cls(len(rows.codes), inside, needing, helped, arriving, float(paid.sum()))
 
+    def check(self) -> None:
+        """Refuse counts, read from a file, that no rows have."""
+        room = self.rows - self.inside
+        if not (self.rows > 0 <= self.inside and 0 <= self.arriving <= self.helped <= self.needing):
+            raise ValueError("counts of no rows")
+        if self.needing > room or not 0.0 <= self.cost < inf:
+            raise ValueError("counts of no rows")
+
     @property
     def reach(self) -> float:
         """Share of the rows in need that arrive."""
@@ -124,6 +132,8 @@ class _Saved:
         """Return the actions; refuse what does not fit them, one another or the run."""
         if self.rows != _fingerprint(explanation):
             raise ValueError("it is of another run")
+        for found in filter(None, (self.explained, self.unseen)):
+            found.check()
         columns, count = len(explanation.encoder.columns), len(self.lines)
         if self.question.wanted is None:
             raise ValueError("a question that counts no rows")

@@ -11,7 +11,7 @@ import pandas as pd
 from elsewise._arrays import LARGEST, Array, to_numpy
 from elsewise.errors import InvalidInput
 from elsewise.features import Encoder, Schema
-from elsewise.models import Outputs, bind, known_range
+from elsewise.models import Outputs, bind_for_search, known_range
 from elsewise.request._bounds import Bounds
 from elsewise.request._problem import Problem, generator
 from elsewise.request._request import Request
@@ -50,12 +50,9 @@ def pose(request: Request, bounds: Bounds) -> tuple[Problem, Encoder]:
     encoder = encoder.extend(donors)
     codes = encoder.encode(rows)
     _check_rules(encoder, codes)
-    outputs = bind(request.model, encoder, probe=codes)
-    labels = getattr(outputs, "labels", ())
-    placed, given = outputs.place(codes), encoder.encode(donors)
-    precise = outputs.precise(np.concatenate([codes, given]))
-    if getattr(precise, "notice", ""):
-        outputs = precise  # asked as it is: one and the same
+    given = encoder.encode(donors)
+    outputs, precise = bind_for_search(request.model, encoder, codes, given)
+    labels, placed = getattr(outputs, "labels", ()), outputs.place(codes)
     precise_outputs = precise.values(placed)
     _check_outputs(precise_outputs)
     target = resolve(target, precise_outputs, labels)
