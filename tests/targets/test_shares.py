@@ -225,3 +225,14 @@ def test_numbers_of_a_question_are_in_its_unit():
     ):
         question = question_of(resolve(target, outputs), 1, probability=probability)
         assert question.number(0.3125) == shown
+
+
+def test_a_class_is_called_what_the_model_calls_it() -> None:
+    outputs = np.array([[0.5, 0.3, 0.2], [0.1, 0.6, 0.3]])
+    asked = share(0.5, of="red").labelled(["red", "green", "blue"], 3)
+    assert asked.of == 0
+    assert asked.name == "share(0.5, of=red)"
+    assert "class red the most likely" in question_of(asked.resolved(outputs), 3).condition()
+    again = from_dict(asked.resolved(outputs).to_dict())
+    assert again.name == asked.name
+    assert again.describe() == asked.describe()

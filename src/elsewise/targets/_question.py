@@ -159,7 +159,7 @@ def _share_question(target: ResolvedShare, columns: int, probability: bool) -> Q
         wanted=wanted.opposite() if target.falling else wanted,
         share=1.0 if every else 1.0 - share.value if target.falling else share.value,
         falling=target.falling,
-        subject=f"with class {share.of} the most likely" if isinstance(share.of, int) else "",
+        subject=f"with {share.passing}" if isinstance(share.of, int) else "",
         passing=share.of if isinstance(share.of, str) else "",
         probability=probability,
         one_way=every or share.direction != "to",

@@ -55,6 +55,8 @@ class Share:
         "every": all rows are to pass, and the share is told.
     said : str
         How the target was asked for, where not as a share.
+    label : str
+        What the model calls the class in column ``of``.
     """
 
     value: float
@@ -64,6 +66,7 @@ class Share:
     below: bool = False
     direction: str = "to"
     said: str = ""
+    label: str = ""
 
     def __post_init__(self) -> None:
         check_fields(self, "share", CHECKS)
@@ -77,13 +80,13 @@ class Share:
         if isinstance(self.of, str):
             plain = self.direction == "to"
             return f"share({self.of}={value})" if plain else f"share({value}, of={self.of!r})"
-        return f"share({value}" + (")" if self.of is None else f", of={self.of})")
+        return f"share({value}" + (")" if self.of is None else f", of={self.label or self.of})")
 
     @property
     def passing(self) -> str:
         """What counts as passing, in words."""
         if isinstance(self.of, int):
-            return f"class {self.of} the most likely"
+            return f"class {self.label or self.of} the most likely"
         way = "at most" if self.below else "at least"
         if self.of is None:
             return f"with an output of {way} {self.cutoff:g}"
@@ -118,9 +121,9 @@ class Share:
             if isinstance(self.of, str):
                 return self  # a name for what passes the cut-off
         elif self.of in labels:
-            return replace(self, of=list(labels).index(self.of))
+            return replace(self, of=list(labels).index(self.of), label=f"{self.of}")
         if columns > 1 and isinstance(self.of, int) and 0 <= self.of < len(labels):
-            return self
+            return replace(self, label=f"{labels[self.of]}")
         expected, fix = f"one of the classes {list(labels)}", f"share(0.6, of={labels[-1]!r})"
         raise InvalidInput("of", expected=expected, received=repr(self.of), fix=fix)
 
