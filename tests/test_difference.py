@@ -20,8 +20,9 @@ from scipy.spatial.distance import cdist
 
 import elsewise as ew
 from elsewise._difference._evidence import covariance, critical_value, permutation_test
-from elsewise._difference._matching import match, nearest
-from elsewise._difference._shapley import Functional, attribute, coalitions
+from elsewise._difference._matching import Plan, match, nearest
+from elsewise._difference._samples import Functional, Samples
+from elsewise._difference._shapley import attribute, coalitions
 from elsewise.cli import main
 from elsewise.errors import ElsewiseError, InvalidInput, SavedRunError
 
@@ -73,6 +74,38 @@ def value(scores: np.ndarray, functional: Any) -> float:
     if functional[0] == "share":
         return float(np.mean(scores >= functional[1]))
     return float(np.quantile(scores, functional[1], method="inverted_cdf"))
+
+
+class Stub:
+    """Outputs of codes."""
+
+    def __init__(self, values: Any) -> None:
+        self.values = lambda codes: values(codes)[:, None]
+
+    def place(self, codes: np.ndarray) -> np.ndarray:
+        return codes
+
+
+def samples_of(before: np.ndarray, after: np.ndarray, **given: Any) -> Samples:
+    """Samples of codes alone."""
+    codes = np.vstack([before, after])
+    nothing = np.zeros(0, dtype=int)
+    fields: dict[str, Any] = {
+        "codes": codes,
+        "embedded": codes,
+        "shown": nothing,
+        "scores": codes[:, 0],
+        "columns": (),
+        "owner": np.arange(codes.shape[1]),
+        "clusters": np.arange(len(codes)),
+        "outputs": Stub(lambda codes: codes[:, 0]),
+        "functional": Functional("mean"),
+    }
+    return Samples(sizes=(len(before), len(after)), **(fields | given))
+
+
+def in_order(rows: int) -> Plan:
+    return Plan(np.arange(rows), np.arange(rows), np.full(rows, 1.0 / rows))
 
 
 @pytest.mark.parametrize("functional", FUNCTIONALS)
@@ -142,14 +175,13 @@ def test_identical_frames_say_that_nothing_changed() -> None:
 def test_shapley_values_are_means_over_all_orders() -> None:
     rng = np.random.default_rng(0)
     before, after = rng.normal(size=(2, 5, 4))
-    owner, mass = np.array([0, 1, 2, 2]), np.full(5, 0.2)
+    owner = np.array([0, 1, 2, 2])
 
     def values(codes: np.ndarray) -> np.ndarray:
         return np.asarray(codes[:, 0] * codes[:, 1] + np.sin(codes[:, 2] * codes[:, 3]))
 
-    answer = attribute(
-        values, (before, after, mass), owner, coalitions(3, 1, rng), Functional("mean"), 7
-    )
+    samples = samples_of(before, after, owner=owner, outputs=Stub(values))
+    answer = attribute(samples, in_order(5), coalitions(3, 1, rng))
     expected = np.zeros(3)
     for order in permutations(range(3)):
         codes = before.copy()
@@ -164,12 +196,12 @@ def test_shapley_values_are_means_over_all_orders() -> None:
 def test_drawn_orders_come_near_all_of_them() -> None:
     rng = np.random.default_rng(3)
     before, after = rng.normal(size=(2, 200, 7))
-    pairs, owner = (before, after + 0.5, np.full(200, 1 / 200)), np.arange(7)
 
     def values(codes: np.ndarray) -> np.ndarray:
         return np.asarray(codes.sum(axis=1) + codes[:, 0] * codes[:, 1])
 
-    answer = attribute(values, pairs, owner, coalitions(7, 40, rng), Functional("mean"), 1 << 14)
+    samples = samples_of(before, after + 0.5, outputs=Stub(values))
+    answer = attribute(samples, in_order(200), coalitions(7, 40, rng))
     straight = (after + 0.5 - before).mean(axis=0)
     assert answer.parts[2:] == pytest.approx(straight[2:])
     product = (after + 0.5)[:, :2].prod(axis=1) - before[:, :2].prod(axis=1)
@@ -248,9 +280,10 @@ def test_clusters_add_up_before_they_are_squared() -> None:
 
 
 def run_test(scores: np.ndarray, side: np.ndarray, clusters: np.ndarray, kind: Any) -> float:
-    functional = Functional(*kind)
-    rng = np.random.default_rng(0)
-    return float(permutation_test(scores, [], side, clusters, functional, 1999, rng)[-1])
+    order = np.argsort(side, kind="stable")
+    before, after = scores[~side][:, None], scores[side][:, None]
+    samples = samples_of(before, after, clusters=clusters[order], functional=Functional(*kind))
+    return float(permutation_test(samples, 1999, np.random.default_rng(0))[-1])
 
 
 @pytest.mark.parametrize("kind", [("mean",), ("share", 1.5), ("quantile", 0.5)])

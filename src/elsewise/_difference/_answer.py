@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from html import escape
+from importlib.metadata import version
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +14,10 @@ import numpy as np
 import pandas as pd
 
 from elsewise._difference._matching import EXACT_ROWS, Plan
-from elsewise._difference._shapley import Functional
-from elsewise._storage import write_text
+from elsewise._difference._samples import KINDS, Functional
+from elsewise._storage import read_arrays, write_bytes, write_text
+from elsewise.errors import SavedRunError, checked, from_mapping
+from elsewise.features import pack_index, unpack_index
 from elsewise.text import amount, one_line, percent
 
 if TYPE_CHECKING:
@@ -25,6 +30,20 @@ NOT_CLAIMED = (
     "Parts say which attributes the model's outputs changed through, not what caused them to "
     "change, and hold for rows matched at the least total distance."
 )
+
+FORMAT = 2
+PLAIN = ["output", "functional", "before", "after", "sizes", "clusters", "confidence", "draws"]
+PLAIN += ["seed", "same"]
+"""Fields that JSON holds as they are."""
+NUMBERS, TEXTS, FLAGS = tuple[float, ...], tuple[str, ...], tuple[bool, ...]
+TABLES: dict[str, dict[str, Any]] = {
+    "parts": {"kind": TEXTS}
+    | dict.fromkeys(("part", "low", "high", "detectable", "own_change"), NUMBERS)
+    | {"named": FLAGS},
+    "groups": {"who": TEXTS, "rows": tuple[int, ...], "before": NUMBERS, "after": NUMBERS}
+    | {"mostly": TEXTS},
+}
+"""Columns of the tables of a difference, and what is in them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -57,8 +76,6 @@ class Difference:
     """Random regroupings of the permutation tests."""
     seed: int
     """Seed of the matching and the draws."""
-    exact: bool
-    """Whether the matching is optimal; samples are cut into blocks otherwise."""
     same: bool
     """Whether both samples are the same rows."""
 
@@ -136,7 +153,7 @@ class Difference:
                     f"{alone.size:,} of {size:,} rows {side} have no counterpart on the other "
                     "side (1% would be usual)."
                 )
-        if not self.exact:
+        if max(self.sizes) > EXACT_ROWS:
             said.append(f"Beyond {EXACT_ROWS:,} rows a side, rows are matched in random blocks.")
         return [*said, NOT_CLAIMED]
 
@@ -170,17 +187,61 @@ class Difference:
         return write_text(report.render_difference(self), path)
 
     def save(self, path: str | Path) -> Path:
-        """Write one .npz file, a JSON record and arrays, which `Difference.load` reads."""
-        from elsewise._difference._store import save
-
-        return save(self, path)
+        """Write one .npz file, whole or not at all: a JSON record and arrays, without pickle."""
+        record = {name: getattr(self, name) for name in PLAIN}
+        record |= {name: getattr(self, name).to_dict("list") for name in TABLES}
+        record |= {"format": FORMAT, "elsewise": version("elsewise")}
+        text = json.dumps(record | {"attributes": pack_index(self.parts.index)}).encode()
+        arrays: dict[str, Any] = dict(
+            zip(("before_only", "after_only"), self.unmatched, strict=True)
+        )
+        written = BytesIO()
+        arrays |= self.pairs._asdict() | {"record": np.frombuffer(text, np.int8)}
+        np.savez(written, **arrays)
+        return write_bytes(written.getvalue(), path)
 
     @staticmethod
     def load(path: str | Path) -> Difference:
-        """Read what `save` wrote."""
-        from elsewise._difference._store import load
+        """Read what `save` wrote; anything else is a `SavedRunError`."""
+        try:
+            arrays = read_arrays(Path(path))
+            record = json.loads(arrays["record"].tobytes())
+            if record["format"] != FORMAT:
+                raise ValueError(f"format {record['format']!r}, made by {record.get('elsewise')}")
+            tables = {name: _table(name, record[name]) for name in TABLES}
+            tables["parts"].index = unpack_index(record["attributes"])
+            plan = Plan(*(arrays[name] for name in Plan._fields))
+            unmatched = arrays["before_only"], arrays["after_only"]
+            content = {name: record[name] for name in PLAIN} | tables
+            content |= {"pairs": plan, "unmatched": unmatched}
+            found = from_mapping(Difference, content, "difference")
+            for rows, size in zip((*plan[:2], *unmatched), found.sizes * 2, strict=True):
+                if rows.ndim != 1 or rows.dtype.kind != "i" or not np.isin(rows, range(size)).all():
+                    raise ValueError("rows that are in neither sample")
+            if not plan.before.shape == plan.after.shape == plan.mass.shape:
+                raise ValueError("pairs without a mass")
+            known = np.isfinite([found.before, found.after, found.functional.at]).all()
+            known &= found.functional.kind in KINDS and len(found.parts) > 0
+            sizes = min(*found.sizes, found.clusters)
+            if not known or not 0.0 < found.confidence < 1.0 or sizes < 1:
+                raise ValueError("numbers that no difference has")
+            return found
+        except Exception as error:
+            raise SavedRunError(
+                f"{path}: expected what Difference.save wrote (format {FORMAT}), received "
+                f"{type(error).__name__}: {error}. Fix: save it again."
+            ) from error
 
-        return load(path)
+
+def _table(name: str, columns: dict[str, Any]) -> pd.DataFrame:
+    """Return one of the tables, with the columns it must have, of finite numbers and texts."""
+    kinds = TABLES[name]
+    if list(columns) != list(kinds):
+        raise ValueError(f"a table of {name} with the columns {', '.join(columns)}")
+    table = pd.DataFrame({c: checked(f"{name}.{c}", columns[c], kinds[c]) for c in kinds})
+    if not np.isfinite(table.select_dtypes("number").to_numpy(dtype=np.float64)).all():
+        raise ValueError(f"a table of {name} with missing numbers")
+    return table
 
 
 def _with_interval(row: pd.Series[Any]) -> str:

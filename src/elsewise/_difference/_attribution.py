@@ -13,15 +13,9 @@ from tqdm.auto import tqdm
 from elsewise._difference._answer import Difference
 from elsewise._difference._evidence import covariance, critical_value, permutation_test
 from elsewise._difference._matching import EXACT_ROWS, Plan, match, nearest, random_plan
-from elsewise._difference._samples import (
-    Samples,
-    checked_functional,
-    refused,
-    scores_of,
-    take_samples,
-)
-from elsewise._difference._shapley import Attribution, Functional, attribute, coalitions
-from elsewise._resources import Resources, block_rows, using
+from elsewise._difference._samples import Samples, refused, take_samples
+from elsewise._difference._shapley import Attribution, attribute, coalitions
+from elsewise._resources import Resources, using
 from elsewise.analysis import sub_populations
 from elsewise.features import Kind, Schema
 from elsewise.request import check_seed
@@ -33,6 +27,9 @@ POWER = 0.8
 USUAL = 0.99
 """A row is without counterpart if it is farther from the other sample than this share of that
 sample's rows are from each other."""
+CATEGORY, CHANGED = 2.0, 0.25
+"""Weights of distances where rows are matched: of categories, and of attributes whose own
+distribution changed; chosen on made-up samples, not those of the benchmark."""
 MOST_GROUPS, LEAST_GAIN = 4, 0.02
 
 
@@ -102,37 +99,31 @@ def difference(
     >>> found.table()["part"].idxmax(), found.table()["named"].tolist()
     ('a', [True, False])
     """
-    wanted = checked_functional(functional)
     check_seed(seed)
     fine = isinstance(confidence, float) and isinstance(draws, int | np.integer)
     if not fine or not 0.5 <= confidence < 1.0 or draws + 1 < 1.0 / (1.0 - confidence) - 1e-9:
         expected = "a level in [0.5, 1), and at least level / (1 - level) draws"
         raise refused("confidence, draws", expected, f"{confidence}, {draws}", "try 0.95 and 999")
     with using(Resources.of(None, memory)):
-        samples = take_samples(model, before, after, output, schema, clusters)
-        low, high = samples.scores.min(), samples.scores.max()
-        if wanted.kind == "share" and not low < wanted.at <= high:
-            expected = f"a cut-off between the outputs, which are {low:g} to {high:g}"
-            raise refused("functional", expected, wanted.at, "choose one that some reach, not all")
-        return _answer(samples, wanted, confidence, draws, seed, progress)
+        samples = take_samples(model, (before, after), functional, output, schema, clusters)
+        return _answer(samples, confidence, draws, seed, progress)
 
 
 def _answer(
-    samples: Samples,
-    functional: Functional,
-    confidence: float,
-    draws: int,
-    seed: int,
-    progress: bool | None,
+    samples: Samples, confidence: float, draws: int, seed: int, progress: bool | None
 ) -> Difference:
-    embedded, (old, new) = samples.halves(samples.embedded), samples.halves(samples.codes)
-    plan = match(*embedded, np.random.default_rng([seed, *b"match"]))
-    same = np.array_equal(old[plan.before], new[plan.after], equal_nan=True)
-    found, spread, ends = _attributed(samples, functional, plan, seed, progress)
-    error = np.zeros(len(spread)) if same else np.sqrt(np.diag(spread))
+    old, new = (codes[np.lexsort(codes.T)] for codes in samples.halves(samples.codes))
+    same, count = np.array_equal(old, new, equal_nan=True), len(samples.columns)
+    own_change = np.ones(count + 1)
+    if not same:
+        own_change = permutation_test(samples, draws, np.random.default_rng([seed, *b"regroup"]))
+    changed = own_change <= 1.0 - confidence
+    near = samples.halves(samples.embedded * _weights(samples, changed[:-1]))
+    plan = match(*near, np.random.default_rng([seed, *b"match"]))
+    found, spread, ends = _attributed(samples, plan, seed, progress)
+    error = np.zeros(count + 1) if same else np.sqrt(np.diag(spread))
     limit = critical_value(spread, confidence, np.random.default_rng([seed, *b"limits"])) * error
     parts = np.append(found.parts, ends[1] - ends[0])
-    p_values = np.ones(len(parts)) if same else _p_values(samples, functional, draws, seed)
     names = [*(column.name for column in samples.columns), "(change)"]
     table = pd.DataFrame(
         {
@@ -141,20 +132,21 @@ def _answer(
             "low": parts - limit,
             "high": parts + limit,
             "detectable": (ndtri((1.0 + confidence) / 2.0) + ndtri(POWER)) * error,
-            "own_change": p_values,
-            "named": (np.abs(parts) > limit) & (p_values <= 1.0 - confidence),
+            "own_change": own_change,
+            "named": (np.abs(parts) > limit) & changed,
         },
         index=pd.Index(names, name="attribute", tupleize_cols=False),
     )
     # Largest part first, the change itself last.
     order = np.argsort(-np.abs(parts[:-1]), kind="stable")
+    embedded = samples.halves(samples.embedded)
     return Difference(
         output=samples.outputs.description,
-        functional=functional,
+        functional=samples.functional,
         before=ends[0],
         after=ends[1],
-        parts=table.iloc[[*order, len(order)]],
-        groups=_groups(samples, functional, plan, found),
+        parts=table.iloc[[*order, count]],
+        groups=_groups(samples, plan, found),
         pairs=plan,
         unmatched=(_unmatched(*embedded), _unmatched(*embedded[::-1])),
         sizes=samples.sizes,
@@ -162,13 +154,22 @@ def _answer(
         confidence=confidence,
         draws=draws,
         seed=seed,
-        exact=max(samples.sizes) <= EXACT_ROWS,
         same=same,
     )
 
 
+def _weights(samples: Samples, changed: np.ndarray) -> np.ndarray:
+    """Weights (d,) of the dimensions: partners are alike in what did not change.
+
+    What an attribute brought about shows between rows that differ in it alone. Partners that differ
+    in a category, or that took the place of rows which shifted, turn part of it over to others.
+    """
+    alike = [1.0 if column.ordered else CATEGORY for column in samples.columns]
+    return np.asarray((alike * np.where(changed, CHANGED, 1.0))[samples.shown])
+
+
 def _attributed(
-    samples: Samples, functional: Functional, plan: Plan, seed: int, progress: bool | None
+    samples: Samples, plan: Plan, seed: int, progress: bool | None
 ) -> tuple[Attribution, np.ndarray, list[float]]:
     """Return the parts (J,), the covariance of parts and change, and the values at both ends.
 
@@ -178,27 +179,16 @@ def _attributed(
     too wide, those of pairs alone up to three times too narrow.
     """
     rng = np.random.default_rng([seed, *b"orders"])
-    sizes, count, (old, new) = samples.sizes, len(samples.columns), samples.halves(samples.codes)
-
-    def along(pairs: Plan, orders: int) -> Attribution:
-        return attribute(
-            lambda codes: scores_of(samples.outputs, codes),
-            (old[pairs.before], new[pairs.after], pairs.mass),
-            samples.owner,
-            coalitions(count, orders, rng),
-            functional,
-            block_rows(old.shape[1]),
-        )
-
+    sizes, count, most = samples.sizes, len(samples.columns), max(samples.sizes)
     # Many rows average out what few orders leave to chance.
-    found = along(plan, max(2, min(ORDERS, ORDERS * EXACT_ROWS // max(sizes))))
+    orders = max(2, min(ORDERS, ORDERS * EXACT_ROWS // most))
+    found = attribute(samples, plan, coalitions(count, orders, rng))
     sides = [np.zeros((size, count + 1)) for size in sizes]
-    turns = COUPLINGS if max(sizes) <= EXACT_ROWS else COUPLINGS // 2
-    hidden, turned = None if progress is None else not progress, samples.turned
+    turns = COUPLINGS if most <= EXACT_ROWS else COUPLINGS // 2
+    hidden = None if progress is None else not progress
     for _ in tqdm(range(turns), desc="intervals", disable=hidden):
-        pairs = random_plan(sizes[::-1] if turned else sizes, rng)
-        pairs = Plan(pairs.after, pairs.before, pairs.mass) if turned else pairs
-        influence = along(pairs, 1).influence
+        pairs = random_plan(sizes, rng, turned=samples.turned)
+        influence = attribute(samples, pairs, coalitions(count, 1, rng)).influence
         # A row that is in two pairs of a coupling has their mean.
         for side, rows in zip(sides, pairs[:2], strict=True):
             np.add.at(side[:, :-1], rows, influence / (turns * np.bincount(rows)[rows, None]))
@@ -206,7 +196,7 @@ def _attributed(
     ends = []
     # The last column is the change, which falls as the scores before rise.
     for side, scores, sign in zip(sides, samples.halves(samples.scores), (-1, 1), strict=True):
-        value, influence = functional(scores, np.full(len(scores), 1.0 / len(scores)))
+        value, influence = samples.functional(scores, np.full(len(scores), 1.0 / len(scores)))
         side[:, -1] = sign * influence
         side /= len(scores)
         ends.append(value)
@@ -220,32 +210,16 @@ def _attributed(
     return found._replace(parts=np.where(tiny, 0.0, found.parts)), spread, ends
 
 
-def _p_values(samples: Samples, functional: Functional, draws: int, seed: int) -> np.ndarray:
-    """Permutation tests on the pooled rows in an order that does not depend on which is before."""
-    side = np.repeat([False, True], samples.sizes)
-    order = np.lexsort((side ^ samples.turned, *samples.codes.T))
-    return permutation_test(
-        samples.scores[order],
-        [column.take(order) for column in samples.columns],
-        side[order],
-        pd.factorize(samples.clusters[order])[0],
-        functional,
-        draws,
-        np.random.default_rng([seed, *b"regroup"]),
-    )
-
-
 def _unmatched(rows: np.ndarray, others: np.ndarray) -> np.ndarray:
     """Return which rows are farther from the other sample than its own rows usually are."""
     usual = np.quantile(nearest(others, others, same=True), USUAL)
     return np.flatnonzero(nearest(rows, others) > usual * (1.0 + 1e-9))
 
 
-def _groups(
-    samples: Samples, functional: Functional, plan: Plan, found: Attribution
-) -> pd.DataFrame:
+def _groups(samples: Samples, plan: Plan, found: Attribution) -> pd.DataFrame:
     """Sub-populations of before whose matched scores moved most, largest move first."""
     # For a quantile, the moves of the scores themselves: it is no mean over rows.
+    functional = samples.functional
     halves = samples.halves(functional.values(samples.scores))
     old, new = halves[0][plan.before], halves[1][plan.after]
     columns = [c.take(plan.before) for c in samples.columns if c.kind != Kind.FIXED]
@@ -259,6 +233,5 @@ def _groups(
         # A quantile has no parts row by row.
         name = "" if functional.kind == "quantile" else str(samples.columns[leading].name)
         told.append((leaf.who, np.unique(plan.before[leaf.rows]).size, *ends, name))
-    frame = pd.DataFrame(told, columns=["who", "rows", "before", "after", "mostly"])
-    size = (frame["after"] - frame["before"]).abs()
-    return frame.loc[size.sort_values(ascending=False).index].reset_index(drop=True)
+    told.sort(key=lambda group: -abs(group[3] - group[2]))
+    return pd.DataFrame(told, columns=["who", "rows", "before", "after", "mostly"])

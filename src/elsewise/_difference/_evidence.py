@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
+import pandas as pd
 
-from elsewise._difference._shapley import Functional
+from elsewise._difference._samples import Functional, Samples
 from elsewise.analysis import Column
 
 CELLS = 1 << 24
@@ -42,22 +43,14 @@ def critical_value(
     if not live.any():
         return 0.0
     spread = spread[live]
-    roots, axes = np.linalg.eigh(covariance[np.ix_(live, live)] / np.outer(spread, spread))
-    # The symmetric root: the same limits whatever signs the eigenvectors come with.
-    root = axes * np.sqrt(np.maximum(roots, 0.0)) @ axes.T
+    likeness = covariance[np.ix_(live, live)] / np.outer(spread, spread)
+    # The parts sum to the change, so that the matrix is singular up to rounding.
+    root = np.linalg.cholesky(likeness + 1e-9 * np.eye(len(spread))).T
     most = np.abs(rng.normal(size=(draws, len(root))) @ root).max(axis=1)
     return float(np.quantile(most, level))
 
 
-def permutation_test(
-    scores: np.ndarray,
-    columns: Sequence[Column],
-    side: np.ndarray,
-    clusters: np.ndarray,
-    functional: Functional,
-    draws: int,
-    rng: np.random.Generator,
-) -> np.ndarray:
+def permutation_test(samples: Samples, draws: int, rng: np.random.Generator) -> np.ndarray:
     """Return exact p-values (J + 1,): each attribute has one distribution, nothing changed.
 
     If both samples are drawn from one population, every way to deal its clusters to the two sides
@@ -65,22 +58,19 @@ def permutation_test(
     size. The statistic of the change is its absolute value; that of an attribute the largest
     difference of its distribution functions (the total variation of a category), standardised
     over the regroupings and compared with the largest over the attributes (Westfall and Young).
-
-    Parameters
-    ----------
-    scores
-        ndarray (N,): outputs of the pooled rows.
-    columns
-        The J attributes of the pooled rows, in ``before``.
-    side
-        bool (N,): which rows are of the second sample.
     """
+    side = np.repeat([False, True], samples.sizes)
+    # The order of the rows, and so the draws, do not depend on which sample is before.
+    rows = np.lexsort((side ^ samples.turned, *samples.codes.T))
+    side, scores = side[rows], samples.scores[rows]
+    clusters = pd.factorize(samples.clusters[rows])[0]
+    columns = [column.take(rows) for column in samples.columns]
     # Sorted and binned once; each regrouping is then a product of matrices.
     order = np.argsort(scores, kind="stable")
     bins = [_indicators(column) for column in columns]
     found = []
     for masks in _regroupings(side, clusters, draws, rng):
-        change = np.abs(_changes(scores, order, masks, functional))
+        change = np.abs(_changes(scores, order, masks, samples.functional))
         apart = [_distances(b, c.ordered, masks) for b, c in zip(bins, columns, strict=True)]
         found.append(np.stack([*apart, change], axis=1))
     seen, drawn = np.split(np.concatenate(found), [1])

@@ -89,10 +89,12 @@ def _in_order(before: np.ndarray, after: np.ndarray, left: list[np.ndarray]) -> 
     return Plan(rows[i], columns[j], mass)
 
 
-def random_plan(sizes: tuple[int, int], rng: np.random.Generator) -> Plan:
-    """Pair rows at random, every row of the smaller sample almost equally often."""
-    i, j = (np.resize(rng.permutation(size), max(sizes)) for size in sizes)
-    return Plan(rng.permutation(i), j, np.full(i.size, 1.0 / i.size))
+def random_plan(sizes: tuple[int, int], rng: np.random.Generator, *, turned: bool) -> Plan:
+    """Pair rows at random, each almost equally often; ``turned`` draws as for swapped samples."""
+    drawn = sizes[::-1] if turned else sizes
+    i, j = (np.resize(rng.permutation(size), max(sizes)) for size in drawn)
+    i, mass = rng.permutation(i), np.full(i.size, 1.0 / i.size)
+    return Plan(j, i, mass) if turned else Plan(i, j, mass)
 
 
 def nearest(rows: np.ndarray, others: np.ndarray, *, same: bool = False) -> np.ndarray:

@@ -4,19 +4,79 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import replace
+from math import exp, pi, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from pandas.api import types
+from scipy.special import ndtri
 
 from elsewise._arrays import to_numpy
-from elsewise._difference._shapley import Functional
 from elsewise._resources import block_rows
 from elsewise.analysis import Column, columns_between
 from elsewise.errors import InvalidInput
 from elsewise.features import Schema
 from elsewise.models import Outputs, bind
+
+KINDS = ("mean", "share", "quantile")
+
+
+class Functional(NamedTuple):
+    """What of the outputs changed: their mean, a share past a cut-off, or a quantile."""
+
+    kind: str
+    """"mean", "share" or "quantile"."""
+    at: float = 0.0
+    """The cut-off, or the level of the quantile."""
+
+    def values(self, scores: np.ndarray) -> np.ndarray:
+        """Return what the mean or the share is the mean of."""
+        return (scores >= self.at).astype(np.float64) if self.kind == "share" else scores
+
+    def __call__(self, scores: np.ndarray, mass: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return the value for weighted outputs (N,), and each row's influence on it (N,).
+
+        The influence of a row on a quantile Q is (level - 1[output <= Q]) / density(Q), with the
+        density from two quantiles near Q (Bofinger's bandwidth).
+
+        Examples
+        --------
+        >>> Functional("share", 2.0)(np.array([1.0, 2.0, 3.0, 4.0]), np.full(4, 0.25))
+        (0.75, array([-0.75,  0.25,  0.25,  0.25]))
+        """
+        if self.kind != "quantile":
+            values = self.values(scores)
+            value = float(mass @ values)
+            return value, values - value
+        order = np.argsort(scores, kind="stable")
+        square = float(ndtri(self.at)) ** 2
+        bell = exp(-square / 2.0) / sqrt(2.0 * pi)
+        width = (4.5 * bell**4 / (2.0 * square + 1.0) ** 2 / scores.size) ** 0.2
+        levels = np.array([self.at, max(self.at - width, 0.0), min(self.at + width, 1.0)])
+        places = np.searchsorted(np.cumsum(mass[order]), levels - 1e-12)
+        value, low, high = scores[order[np.minimum(places, scores.size - 1)]]
+        above = scores > value
+        return float(value), (above - mass @ above) * (high - low) / (levels[2] - levels[1])
+
+
+def checked_functional(given: Any) -> Functional:
+    """Return what of the outputs is asked about.
+
+    Examples
+    --------
+    >>> checked_functional(("share", 0.5))
+    Functional(kind='share', at=0.5)
+    """
+    try:
+        kind, at = ("mean", 0.0) if given == "mean" else (str(given[0]), float(given[1]))
+        fine = kind in KINDS and np.isfinite(at) and (kind != "quantile" or 0.0 < at < 1.0)
+    except (TypeError, ValueError, IndexError):
+        fine = False
+    if not fine:
+        expected = "'mean', ('share', cut-off) or ('quantile', level in (0, 1))"
+        raise refused("functional", expected, repr(given), "for example ('share', 0.5)")
+    return Functional(kind, at)
 
 
 class Samples(NamedTuple):
@@ -27,6 +87,8 @@ class Samples(NamedTuple):
     """ndarray (n + m, p)."""
     embedded: np.ndarray
     """ndarray (n + m, d): where distances are measured, all columns and missing cells seen."""
+    shown: np.ndarray
+    """int (d,): the attribute of each dimension."""
     scores: np.ndarray
     """ndarray (n + m,)."""
     columns: tuple[Column, ...]
@@ -36,6 +98,7 @@ class Samples(NamedTuple):
     clusters: np.ndarray
     """int (n + m,): rows of one number belong together."""
     outputs: Outputs
+    functional: Functional
 
     def halves(self, pooled: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the rows before and the rows after of a pooled array."""
@@ -53,20 +116,20 @@ class Samples(NamedTuple):
 
 def take_samples(
     model: Any,
-    before: pd.DataFrame,
-    after: pd.DataFrame,
+    frames: tuple[pd.DataFrame, pd.DataFrame],
+    functional: Any,
     output: Hashable | None,
     schema: Schema | None,
-    clusters: Hashable | tuple[Any, Any] | None,
+    clusters: Any,
 ) -> Samples:
-    """Check both frames and bind the model to the codes of their columns."""
-    _check_frames(before, after)
-    frames = [before, after[before.columns.tolist()]]
-    sizes = len(before), len(after)
-    numbers = np.arange(sum(sizes))
+    """Check what is given and bind the model to the codes of both frames' columns."""
+    wanted = checked_functional(functional)
+    _check_frames(*frames)
+    sides = [frames[0], frames[1][frames[0].columns.tolist()]]
+    numbers = np.arange(sum(map(len, sides)))
     if clusters is not None:
-        numbers, frames = _cluster_numbers(clusters, frames)
-    pooled = pd.concat(frames, ignore_index=True)
+        numbers, sides = _cluster_numbers(clusters, sides)
+    pooled = pd.concat(sides, ignore_index=True)
     schema = Schema.infer(pooled) if schema is None else schema
     if set(pooled.columns) == set(schema.names):
         schema = replace(schema, features=tuple(schema[name] for name in pooled.columns))
@@ -75,22 +138,29 @@ def take_samples(
     codes, embedding = encoder.encode(pooled), encoder.schema.embedding()
     # The embedding puts a missing cell at the mean; one dimension more tells it from a known one.
     missing = np.isnan(codes)
+    lacking = np.flatnonzero(missing.any(axis=0))
     columns = columns_between(schema, embedding.source, codes, codes, fixed=True)
+    owner = np.array([[j in c.places for c in columns].index(True) for j in range(codes.shape[1])])
     outputs = bind(model, encoder, output=output, probe=codes)
     if outputs.columns != 1:
         received = f"a model with {outputs.columns}"
         raise refused("output", "one output", received, "name a class or a column: output=...")
+    scores = scores_of(outputs, codes)
+    low, high = scores.min(), scores.max()
+    if wanted.kind == "share" and not low < wanted.at <= high:
+        expected = f"a cut-off between the outputs, which are {low:g} to {high:g}"
+        raise refused("functional", expected, wanted.at, "choose one that some reach, not all")
     return Samples(
-        sizes=sizes,
+        sizes=(len(sides[0]), len(sides[1])),
         codes=codes,
-        embedded=np.hstack([embedding.embed(codes), missing[:, missing.any(axis=0)]]),
-        scores=scores_of(outputs, codes),
+        embedded=np.hstack([embedding.embed(codes), missing[:, lacking]]),
+        shown=owner[np.append(embedding.source, lacking)],
+        scores=scores,
         columns=columns,
-        owner=np.array(
-            [[j in c.places for c in columns].index(True) for j in range(codes.shape[1])]
-        ),
+        owner=owner,
         clusters=numbers,
         outputs=outputs,
+        functional=wanted,
     )
 
 
@@ -106,13 +176,11 @@ def refused(argument: str, expected: str, received: object, fix: str) -> Invalid
     return InvalidInput(argument, expected=expected, received=received, fix=fix)
 
 
-def _check_frames(before: object, after: object) -> None:
+def _check_frames(before: pd.DataFrame, after: pd.DataFrame) -> None:
     for name, frame in (("before", before), ("after", after)):
         if not isinstance(frame, pd.DataFrame) or len(frame) < 2:
             size = f"{len(frame)} rows" if isinstance(frame, pd.DataFrame) else type(frame).__name__
             raise refused(name, "a DataFrame of at least 2 rows", size, "pass this side's rows")
-    assert isinstance(before, pd.DataFrame)
-    assert isinstance(after, pd.DataFrame)
     odd = before.columns.symmetric_difference(after.columns, sort=False).tolist()
     if odd or not (before.columns.is_unique and after.columns.is_unique):
         received = f"{odd[0]!r} in one of them only" if odd else "a repeated column"
@@ -140,22 +208,3 @@ def _cluster_numbers(
         fix = "clusters=(labels of before, labels of after), or a column of both"
         raise refused("clusters", "a label for every row, of several clusters", "others", fix)
     return np.asarray(numbers), frames
-
-
-def checked_functional(given: Any) -> Functional:
-    """Return what of the outputs is asked about.
-
-    Examples
-    --------
-    >>> checked_functional(("share", 0.5))
-    Functional(kind='share', at=0.5)
-    """
-    try:
-        kind, at = ("mean", 0.0) if given == "mean" else (str(given[0]), float(given[1]))
-        fine = kind in ("mean", "share") or (kind == "quantile" and 0.0 < at < 1.0)
-    except (TypeError, ValueError, IndexError):
-        fine = False
-    if not fine or not np.isfinite(at):
-        expected = "'mean', ('share', cut-off) or ('quantile', level in (0, 1))"
-        raise refused("functional", expected, repr(given), "for example ('share', 0.5)")
-    return Functional(kind, at)
