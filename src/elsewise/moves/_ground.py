@@ -81,14 +81,23 @@ class Ground(NamedTuple):
     def cell_costs(self, codes: np.ndarray) -> np.ndarray:
         """Return what each cell of rows (n, ..., p) pays."""
         factual = self.codes if codes.ndim == 2 else self.codes[:, None, :]
-        moved = np.nan_to_num(codes - factual)
+        costs = np.asarray(codes - factual)
+        costs[np.isnan(costs)] = 0.0  # a missing cell stays missing
         squared, swapped = self.prices
-        return np.asarray(moved * moved * squared + (moved != 0.0) * swapped)
+        levels = np.flatnonzero(swapped)
+        swaps = (costs[..., levels] != 0.0) * swapped[levels]
+        # In place: these are the largest arrays of a search, (n, C, p).
+        costs *= costs
+        costs *= squared
+        costs[..., levels] += swaps
+        return costs
 
     def counts(self, cells: np.ndarray) -> np.ndarray:
         """Return how many attributes pay something, from the costs of cells (n, ..., p)."""
-        paid = (cells > 0.0).astype(np.float64)
-        return np.asarray((paid @ self.menu.member.T.astype(np.float64) > 0.0).sum(axis=-1))
+        paid, member = cells > 0.0, self.menu.member
+        if (member.sum(axis=1) > 1).any():  # one-hot groups
+            paid = paid.astype(np.float32) @ member.T.astype(np.float32) > 0.0
+        return np.asarray(np.count_nonzero(paid, axis=-1))
 
     def legal(self, codes: np.ndarray) -> np.ndarray:
         """Return the legal rows (n, C, p) nearest to ``codes``."""
