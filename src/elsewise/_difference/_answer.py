@@ -39,9 +39,10 @@ NUMBERS, TEXTS, FLAGS = tuple[float, ...], tuple[str, ...], tuple[bool, ...]
 TABLES: dict[str, dict[str, Any]] = {
     "parts": {"kind": TEXTS}
     | dict.fromkeys(("part", "low", "high", "detectable", "own_change"), NUMBERS)
-    | {"named": FLAGS},
-    "groups": {"who": TEXTS, "rows": tuple[int, ...], "before": NUMBERS, "after": NUMBERS}
-    | {"mostly": TEXTS},
+    | {"moved": TEXTS, "named": FLAGS},
+    "groups": {"who": TEXTS}
+    | dict.fromkeys(("rows_before", "rows_after"), tuple[int, ...])
+    | {"before": NUMBERS, "after": NUMBERS, "mostly": TEXTS},
 }
 """Columns of the tables of a difference, and what is in them."""
 
@@ -61,7 +62,7 @@ class Difference:
     parts: pd.DataFrame
     """`table`, with the change itself as the last row, whose ``own_change`` is `p_value`."""
     groups: pd.DataFrame
-    """Sub-populations of before by how much their scores moved; empty if all moved alike."""
+    """Sub-populations by what did not change, in both samples; empty if all moved alike."""
     pairs: Plan
     """Matched rows and their masses."""
     unmatched: tuple[np.ndarray, np.ndarray]
@@ -94,8 +95,9 @@ class Difference:
 
         ``part`` with ``low`` and ``high``; ``detectable``, the smallest part that 4 of 5 such
         samples would show; ``own_change``, the p-value that its own distribution is the same;
-        ``named``, whether the interval leaves out 0 and its own distribution changed, so that the
-        part is not that of a mere change of how attributes go together.
+        ``moved``, how it changed if that is below 1 - confidence; ``named``, whether the interval
+        leaves out 0 and its own distribution changed, so that the part is not that of a mere
+        change of how attributes go together.
         """
         return self.parts.iloc[:-1].copy()
 
@@ -118,7 +120,7 @@ class Difference:
             for name, row in table[worth].iloc[:TOLD].iterrows()
         ]
         if not told and self.p_value > 1.0 - self.confidence:
-            return f"{moved}, which chance alone explains (p = {self.p_value:.2g})."
+            return f"{moved}, no more than chance makes of one population (p = {self.p_value:.2g})."
         return f"{moved}; {', '.join(told) or 'no single attribute can be named for it'}."
 
     def sentences(self) -> list[str]:
@@ -135,6 +137,10 @@ class Difference:
             f"with p = {self.p_value:.2g} (exact, {self.draws:,} random regroupings). With {rows} "
             f"a change of {amount(row['detectable'])} would be found in 4 of 5 samples.",
         ]
+        changed = self.parts["moved"][self.parts["moved"] != ""]
+        if len(changed):
+            moves = [f"{one_line(name)} ({words})" for name, words in changed.items()]
+            said.append(f"Attributes whose own distribution changed: {'; '.join(moves)}.")
         # The last row is the change itself, which is no attribute.
         clear = (self.parts["low"] > 0) | (self.parts["high"] < 0)
         for name in self.parts.index[:-1][(clear & ~self.parts["named"]).iloc[:-1]]:
@@ -143,9 +149,10 @@ class Difference:
                 "measurably: what changed is how it goes together with other attributes, which "
                 "none of them has to itself, so it is not named."
             )
-        for who, size, old, new, mostly in self.groups.itertuples(index=False):
+        for who, one, other, old, new, mostly in self.groups.itertuples(index=False):
             by = f", most of it through {one_line(mostly)}" if mostly else ""
-            said.append(f"Group {who} ({size:,} rows): {amount(old)} to {amount(new)}{by}.")
+            moved = f"{amount(old)} to {amount(new)}"
+            said.append(f"Where {who} ({one:,} and {other:,} rows): {moved}{by}.")
         for side, alone, size in zip(("before", "after"), self.unmatched, self.sizes, strict=True):
             # 1% and three standard errors of a binomial count: less is what chance gives.
             if alone.size > 0.01 * size + 3.0 * (0.01 * size) ** 0.5:
@@ -192,12 +199,9 @@ class Difference:
         record |= {name: getattr(self, name).to_dict("list") for name in TABLES}
         record |= {"format": FORMAT, "elsewise": version("elsewise")}
         text = json.dumps(record | {"attributes": pack_index(self.parts.index)}).encode()
-        arrays: dict[str, Any] = dict(
-            zip(("before_only", "after_only"), self.unmatched, strict=True)
-        )
-        written = BytesIO()
-        arrays |= self.pairs._asdict() | {"record": np.frombuffer(text, np.int8)}
-        np.savez(written, **arrays)
+        arrays: dict[str, Any] = self.pairs._asdict()
+        arrays["before_only"], arrays["after_only"] = self.unmatched
+        np.savez(written := BytesIO(), record=np.frombuffer(text, np.int8), **arrays)
         return write_bytes(written.getvalue(), path)
 
     @staticmethod
@@ -222,8 +226,7 @@ class Difference:
                 raise ValueError("pairs without a mass")
             known = np.isfinite([found.before, found.after, found.functional.at]).all()
             known &= found.functional.kind in KINDS and len(found.parts) > 0
-            sizes = min(*found.sizes, found.clusters)
-            if not known or not 0.0 < found.confidence < 1.0 or sizes < 1:
+            if not known or not 0 < found.confidence < 1 or min(*found.sizes, found.clusters) < 1:
                 raise ValueError("numbers that no difference has")
             return found
         except Exception as error:
@@ -238,7 +241,8 @@ def _table(name: str, columns: dict[str, Any]) -> pd.DataFrame:
     kinds = TABLES[name]
     if list(columns) != list(kinds):
         raise ValueError(f"a table of {name} with the columns {', '.join(columns)}")
-    table = pd.DataFrame({c: checked(f"{name}.{c}", columns[c], kinds[c]) for c in kinds})
+    content = [checked(f"{name}.{column}", columns[column], kinds[column]) for column in kinds]
+    table = pd.DataFrame(list(zip(*content, strict=True)), columns=list(kinds))
     if not np.isfinite(table.select_dtypes("number").to_numpy(dtype=np.float64)).all():
         raise ValueError(f"a table of {name} with missing numbers")
     return table

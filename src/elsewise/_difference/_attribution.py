@@ -1,25 +1,34 @@
-"""Two samples in, what changed between their scores and which attributes did it out."""
+"""Two samples in, what changed between their scores and which attributes did it out.
+
+V(S) is the functional of the rows that have the attributes in S from after and the others from
+before. Part j is the Shapley value of j in the game V, so parts sum to V(all) - V(none): the mean
+or the share is linear in rows, the quantile is evaluated directly for every S.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Any
+from itertools import permutations, repeat
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy.spatial import cKDTree
 from scipy.special import ndtri
 from tqdm.auto import tqdm
 
-from elsewise._difference._answer import Difference
+from elsewise._difference._answer import TABLES, Difference
 from elsewise._difference._evidence import covariance, critical_value, permutation_test
-from elsewise._difference._matching import EXACT_ROWS, Plan, match, nearest, random_plan
-from elsewise._difference._samples import Samples, refused, take_samples
-from elsewise._difference._shapley import Attribution, attribute, coalitions
-from elsewise._resources import Resources, using
-from elsewise.analysis import sub_populations
+from elsewise._difference._matching import EXACT_ROWS, Plan, match, random_plan
+from elsewise._difference._samples import Samples, refused, scores_of, take_samples
+from elsewise._resources import Resources, block_rows, using
+from elsewise.analysis import MISSING, Column, sub_populations
 from elsewise.features import Kind, Schema
 from elsewise.request import check_seed
+from elsewise.text import amount, one_line, percent
 
+EXACT_ATTRIBUTES = 6
+"""Up to this many attributes every coalition is evaluated."""
 ORDERS, COUPLINGS = 8, 8
 """Antithetic pairs of orders along the matched pairs; random couplings that the intervals use."""
 POWER = 0.8
@@ -30,7 +39,10 @@ sample's rows are from each other."""
 CATEGORY, CHANGED = 2.0, 0.25
 """Weights of distances where rows are matched: of categories, and of attributes whose own
 distribution changed; chosen on made-up samples, not those of the benchmark."""
-MOST_GROUPS, LEAST_GAIN = 4, 0.02
+QUANTILES, FEW_VALUES, MUCH_MISSING = (0.1, 0.5, 0.9), 10, 0.05
+"""A change of a number is told by a quantile, of few values or much missing by their shares."""
+MOST_GROUPS, LEAST_GAIN, NOISE_GAIN = 4, 0.02, 10.0
+"""A split explains at least this share of the squared moves and what noise of n pairs may, 10/n."""
 
 
 def difference(
@@ -133,6 +145,7 @@ def _answer(
             "high": parts + limit,
             "detectable": (ndtri((1.0 + confidence) / 2.0) + ndtri(POWER)) * error,
             "own_change": own_change,
+            "moved": [*map(_moved, samples.columns, repeat(samples.sizes[0]), changed), ""],
             "named": (np.abs(parts) > limit) & changed,
         },
         index=pd.Index(names, name="attribute", tupleize_cols=False),
@@ -146,7 +159,7 @@ def _answer(
         before=ends[0],
         after=ends[1],
         parts=table.iloc[[*order, count]],
-        groups=_groups(samples, plan, found),
+        groups=_groups(samples, plan, found, changed),
         pairs=plan,
         unmatched=(_unmatched(*embedded), _unmatched(*embedded[::-1])),
         sizes=samples.sizes,
@@ -166,6 +179,74 @@ def _weights(samples: Samples, changed: np.ndarray) -> np.ndarray:
     """
     alike = [1.0 if column.ordered else CATEGORY for column in samples.columns]
     return np.asarray((alike * np.where(changed, CHANGED, 1.0))[samples.shown])
+
+
+class Coalitions(NamedTuple):
+    """Coalitions to evaluate and how their values add up to parts."""
+
+    members: np.ndarray
+    """bool (C, J): which attributes come from after."""
+    signs: np.ndarray
+    """ndarray (M, J, C): M estimates of the J parts, each a linear function of the values."""
+
+
+def coalitions(attributes: int, pairs: int, rng: np.random.Generator) -> Coalitions:
+    """Return the coalitions of all orders of few attributes, or of antithetic random pairs of them.
+
+    Examples
+    --------
+    >>> coalitions(2, 1, np.random.default_rng(0)).signs[0].tolist()
+    [[-0.5, -0.5, 0.5, 0.5], [-0.5, 0.5, -0.5, 0.5]]
+    """
+    if attributes <= EXACT_ATTRIBUTES:
+        orders = np.array(list(permutations(range(attributes))))[None]
+    else:
+        orders = np.argsort(rng.random((pairs, attributes)), axis=1)
+        orders = np.stack([orders, orders[:, ::-1]], axis=1)
+    draws, several = orders.shape[:2]
+    reached = np.argsort(orders)[:, :, None] < np.arange(attributes + 1)[:, None]
+    # Orders that begin with the same attributes share coalitions: ask about each once.
+    members, place = np.unique(reached.reshape(-1, attributes), axis=0, return_inverse=True)
+    place = place.reshape(draws, several, attributes + 1)
+    signs = np.zeros((draws, attributes, len(members)))
+    draw = np.arange(draws)[:, None, None]
+    np.add.at(signs, (draw, orders, place[:, :, 1:]), 1.0 / several)
+    np.add.at(signs, (draw, orders, place[:, :, :-1]), -1.0 / several)
+    return Coalitions(members, signs)
+
+
+class Attribution(NamedTuple):
+    """Parts of a change along given pairs."""
+
+    parts: np.ndarray
+    """ndarray (J,)."""
+    influence: np.ndarray
+    """ndarray (N, J): of each pair on each part, of mean 0."""
+    spread: np.ndarray
+    """ndarray (J, J): covariance of the parts by the choice of orders; 0 if all were evaluated."""
+
+
+def attribute(samples: Samples, pairs: Plan, game: Coalitions) -> Attribution:
+    """Return the parts of V(all) - V(none) along pairs, the model asked about many at once."""
+    old, new = samples.halves(samples.codes)
+    before, after = old[pairs.before], new[pairs.after]
+    rows, count = len(before), len(game.members)
+    worth = np.empty(count)
+    signs = game.signs.mean(axis=0)
+    influence = np.zeros((rows, len(signs)))
+    together = max(1, block_rows(old.shape[1]) // rows)
+    for start in range(0, count, together):
+        chosen = game.members[start : start + together]
+        mixed = np.where(chosen[:, None, samples.owner], after, before).reshape(-1, old.shape[1])
+        scores = scores_of(samples.outputs, mixed).reshape(len(chosen), rows)
+        for k, outputs in enumerate(scores, start):
+            worth[k], shown = samples.functional(outputs, pairs.mass)
+            influence += shown[:, None] * signs[:, k]
+    estimates = game.signs @ worth
+    spread = np.zeros((len(signs),) * 2)
+    if len(estimates) > 1:
+        spread = np.cov(estimates.T).reshape(spread.shape) / len(estimates)
+    return Attribution(estimates.mean(axis=0), influence, spread)
 
 
 def _attributed(
@@ -212,26 +293,57 @@ def _attributed(
 
 def _unmatched(rows: np.ndarray, others: np.ndarray) -> np.ndarray:
     """Return which rows are farther from the other sample than its own rows usually are."""
-    usual = np.quantile(nearest(others, others, same=True), USUAL)
-    return np.flatnonzero(nearest(rows, others) > usual * (1.0 + 1e-9))
+    tree = cKDTree(others)
+    usual = np.quantile(tree.query(others, k=2)[0][:, 1], USUAL)
+    return np.flatnonzero(tree.query(rows)[0] > usual * (1.0 + 1e-9))
 
 
-def _groups(samples: Samples, plan: Plan, found: Attribution) -> pd.DataFrame:
-    """Sub-populations of before whose matched scores moved most, largest move first."""
+def _moved(column: Column, size: int, changed: bool) -> str:
+    """Say how the distribution of an attribute that changed differs after the first rows."""
+    values, places = np.unique(column.before, return_inverse=True)
+    sides = np.split(places, [size])
+    shares = [np.bincount(side, minlength=values.size) / side.size for side in sides]
+    change = shares[1] - shares[0]
+    told = [int(change.argmin()), int(change.argmax())] if changed else []
+    if changed and column.numeric and values.size > FEW_VALUES:
+        told = [-1]
+        if not np.isnan(values[-1]) or abs(change[-1]) < MUCH_MISSING:
+            ends = [np.nanquantile(codes, QUANTILES) for codes in np.split(column.before, [size])]
+            k = int(np.abs(ends[1] - ends[0]).argmax())
+            return f"{percent(QUANTILES[k])} quantile {amount(ends[0][k])} to {amount(ends[1][k])}"
+    level = amount if column.numeric else column.level
+    names = {k: MISSING if np.isnan(values[k]) else one_line(level(values[k])) for k in told}
+    return ", ".join(
+        f"{name}: {percent(shares[0][k])} to {percent(shares[1][k])}" for k, name in names.items()
+    )
+
+
+def _groups(samples: Samples, plan: Plan, found: Attribution, changed: np.ndarray) -> pd.DataFrame:
+    """Sub-populations of both samples by attributes that did not change, largest move first.
+
+    Partners are not quite alike: those of high rows tend to be lower and those of low rows higher.
+    So every pair is described by both its rows, neither being the one that was picked.
+    """
     # For a quantile, the moves of the scores themselves: it is no mean over rows.
-    functional = samples.functional
-    halves = samples.halves(functional.values(samples.scores))
-    old, new = halves[0][plan.before], halves[1][plan.after]
-    columns = [c.take(plan.before) for c in samples.columns if c.kind != Kind.FIXED]
-    moves = (new - old)[:, None]
-    leaves = sub_populations(columns, moves, most=MOST_GROUPS, least_gain=LEAST_GAIN)
-    told = []
+    old, new = samples.halves(samples.functional.values(samples.scores))
+    rows, count = np.append(plan.before, samples.sizes[0] + plan.after), len(plan.mass)
+    steady = [c for c, own in zip(samples.columns, changed[:-1], strict=True) if not own]
+    leaves = sub_populations(
+        [c.take(rows) for c in steady if c.kind != Kind.FIXED],
+        np.tile(new[plan.after] - old[plan.before], 2)[:, None],
+        most=MOST_GROUPS if changed.any() else 1,
+        least_gain=LEAST_GAIN + NOISE_GAIN / count,
+    )
+    told: list[tuple[Any, ...]] = []
     for leaf in leaves if len(leaves) > 1 else []:
-        mass = plan.mass[leaf.rows] / plan.mass[leaf.rows].sum()
-        ends = float(mass @ old[leaf.rows]), float(mass @ new[leaf.rows])
-        leading = np.abs(mass @ found.influence[leaf.rows] + found.parts).argmax()
-        # A quantile has no parts row by row.
-        name = "" if functional.kind == "quantile" else str(samples.columns[leading].name)
-        told.append((leaf.who, np.unique(plan.before[leaf.rows]).size, *ends, name))
-    told.sort(key=lambda group: -abs(group[3] - group[2]))
-    return pd.DataFrame(told, columns=["who", "rows", "before", "after", "mostly"])
+        first, second = leaf.rows[leaf.rows < count], leaf.rows[leaf.rows >= count] - count
+        sides = np.unique(plan.before[first]), np.unique(plan.after[second])
+        ends = [float(scores[side].mean()) for scores, side in zip((old, new), sides, strict=True)]
+        leading = np.abs(found.influence[leaf.rows % count].mean(axis=0) + found.parts).argmax()
+        # A quantile has no parts row by row, and small moves are nobody's.
+        some = abs(ends[1] - ends[0]) >= 0.5 * abs(found.parts.sum())
+        told_of = some and samples.functional.kind != "quantile"
+        name = str(samples.columns[leading].name) if told_of else ""
+        told.append((leaf.who, *(side.size for side in sides), *ends, name))
+    told.sort(key=lambda group: -abs(group[4] - group[3]))
+    return pd.DataFrame(told, columns=list(TABLES["groups"]))

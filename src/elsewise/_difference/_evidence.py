@@ -39,14 +39,10 @@ def critical_value(
     """
     spread = np.sqrt(np.diag(covariance))
     # Parts that no row has an influence on are known exactly and need no limit.
-    live = spread > 1e-9 * spread.max()
-    if not live.any():
-        return 0.0
-    spread = spread[live]
-    likeness = covariance[np.ix_(live, live)] / np.outer(spread, spread)
+    unit = np.where(spread > 1e-9 * spread.max(), spread, np.inf)
     # The parts sum to the change, so that the matrix is singular up to rounding.
-    root = np.linalg.cholesky(likeness + 1e-9 * np.eye(len(spread))).T
-    most = np.abs(rng.normal(size=(draws, len(root))) @ root).max(axis=1)
+    root = np.linalg.cholesky(covariance / np.outer(unit, unit) + 1e-9 * np.eye(len(unit)))
+    most = np.abs(rng.normal(size=(draws, len(root))) @ root.T).max(axis=1)
     return float(np.quantile(most, level))
 
 

@@ -95,15 +95,3 @@ def random_plan(sizes: tuple[int, int], rng: np.random.Generator, *, turned: boo
     i, j = (np.resize(rng.permutation(size), max(sizes)) for size in drawn)
     i, mass = rng.permutation(i), np.full(i.size, 1.0 / i.size)
     return Plan(j, i, mass) if turned else Plan(i, j, mass)
-
-
-def nearest(rows: np.ndarray, others: np.ndarray, *, same: bool = False) -> np.ndarray:
-    """Return the squared distance (n,) from each row to the nearest other one."""
-    tile = max(64, (1 << 22) // len(others))
-    found = [np.zeros(0)]
-    for start in range(0, len(rows), tile):
-        squared = cdist(rows[start : start + tile], others, "sqeuclidean")
-        if same:
-            np.fill_diagonal(squared[:, start:], np.inf)
-        found.append(squared.min(axis=1))
-    return np.concatenate(found)

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from pandas.api import types
 from scipy.special import ndtri
 
 from elsewise._arrays import to_numpy
@@ -187,8 +186,7 @@ def _check_frames(before: pd.DataFrame, after: pd.DataFrame) -> None:
         raise refused("after", "the columns of before, each once", received, "drop or rename it")
     for name in before.columns:
         one, other = before[name].dtype, after[name].dtype
-        numeric = [types.is_numeric_dtype(d) and not types.is_bool_dtype(d) for d in (one, other)]
-        if one != other and not all(numeric):
+        if one != other and not (one.kind in "iuf" and other.kind in "iuf"):
             fix = f"convert one of them: after[{name!r}].astype(before[{name!r}].dtype)"
             raise refused(f"after[{name!r}]", f"dtype {one}, as in before", f"dtype {other}", fix)
 
