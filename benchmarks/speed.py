@@ -1,61 +1,87 @@
-"""Where the time of an ordinary question goes: ratios of processor time, old and new in one run.
+"""Where the time of an ordinary question goes: processor time before and after, in one run.
 
-    python -m benchmarks.speed               # measures, keeps docs/speed.json
+    python -m benchmarks.speed               # measures every part, keeps docs/speed.json
     python -m benchmarks.speed readme wide   # only these parts
 
-Every part runs in a process of its own. "Before" is what the library did until 2026-11-18: the
-pipeline asked frame by frame (here a function that calls it), ranks sorted by comparison (kept
-below), thread pools of BLAS left alone. ``python -m benchmarks.growth`` puts the results on
-docs/performance.md.
+"Before" is the library as it was on 2026-11-18, taken from the repository's history into a
+temporary folder. A part asks the same questions there and here, in processes of their own that
+take turns, on one thread; the least time of each question counts, because other processes only
+ever add to it. ``python -m benchmarks.growth`` puts the results on docs/performance.md.
 """
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import platform
 import resource
 import subprocess
 import sys
+import tarfile
+import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "docs" / "speed.json"
+BEFORE = "bdd1ac1"
+"""The commit measured as before: the same calls as today, none of the work on speed."""
 NO_AVX512 = {"NPY_DISABLE_CPU_FEATURES": "X86_V4 AVX512_ICL"}
-RUNS = 3
+ONE_THREAD = {"OMP_NUM_THREADS": "1"}
+RUNS, TURNS = 3, 2
+"""Runs of a question in one process, and processes of each side."""
+
+Asked = Callable[[], Any]
+Times = dict[str, float]
 
 
-def processor_time(function: Callable[[], object], runs: int = RUNS) -> float:
-    """Return the least processor time of a few runs: other processes only ever add to it."""
+def processor_time(ask: Asked, runs: int = RUNS) -> float:
+    """Return the least processor time of a few runs."""
     found = []
     for _ in range(runs):
         start = time.process_time()
-        function()
+        ask()
         found.append(time.process_time() - start)
     return min(found)
 
 
-def readme() -> dict[str, float]:
-    """The example of the README as of 2026-11-18: 242 rows, strings and numbers, both bounds."""
-    import elsewise as ew
+def compiled(ask: Asked) -> Asked:
+    """Return the question as it is, once it is known that its pipeline is read into tables."""
+    notices = getattr(ask().status, "notices", ())
+    assert not any("asked as it is" in notice for notice in notices), notices
+    return ask
 
-    from .fixtures import credit_model
+
+# --- Questions, asked of the library before and after ---------------------------------------------
+
+
+def readme() -> Times:
+    """The example of the README as of 2026-11-18: 242 rows, strings and numbers, both bounds."""
+    from sklearn.compose import make_column_selector, make_column_transformer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+    import elsewise as ew
 
     data = ew.datasets.german_credit()
     past = data.frame[:800]
-    model = credit_model(past, data.outcome[:800])
+    prepare = make_column_transformer(
+        (OneHotEncoder(handle_unknown="ignore"), make_column_selector(dtype_exclude="number")),
+        remainder=StandardScaler(),
+    )
+    model = make_pipeline(prepare, LogisticRegression()).fit(past, data.outcome[:800])
     refused = past[model.predict_proba(past)[:, 1] > 0.4]
 
-    def ask(asked: Any) -> ew.Explanation:
+    def ask() -> ew.Explanation:
         return ew.explain(
-            asked,
+            model,
             refused,
             target=ew.targets.at_most(0.35),
             bounds=ew.Bounds(inputs=0.25, outputs=0.06),
@@ -64,24 +90,11 @@ def readme() -> dict[str, float]:
             seed=0,
         )
 
-    return beside(model, ask, smooth=True)
+    return {"README example, 242 rows": processor_time(compiled(ask))}
 
 
-def beside(model: Any, ask: Callable[[Any], Any], *, smooth: bool) -> dict[str, float]:
-    """Return the times of a question with a pipeline compiled and asked as it is."""
-    import elsewise as ew
-
-    slow = ew.models.function(
-        lambda frame: model.predict_proba(frame)[:, 1], smooth=smooth, probability=True
-    )
-    notices = ask(model).status.notices
-    assert not any("asked as it is" in notice for notice in notices), notices
-    new, old = processor_time(lambda: ask(model)), processor_time(lambda: ask(slow))
-    return {"before": old, "after": new}
-
-
-def models() -> dict[str, dict[str, float]]:
-    """German Credit from raw strings with the six models of the documentation."""
+def german_models() -> dict[str, Any]:
+    """Return the six models of the documentation, fitted to German Credit from raw strings."""
     from catboost import CatBoostClassifier
     from lightgbm import LGBMClassifier
     from sklearn.compose import ColumnTransformer, make_column_selector
@@ -105,18 +118,6 @@ def models() -> dict[str, dict[str, float]]:
         ),
     }
     data = ew.datasets.german_credit()
-    rows = data.frame[:200]
-
-    def ask(asked: Any) -> ew.Explanation:
-        return ew.explain(
-            asked,
-            rows,
-            target=ew.targets.at_most(0.3),
-            bounds=ew.Bounds(outputs=0.1),
-            background=data.frame,
-            certify="in-sample",
-        )
-
     found = {}
     for name, final in finals.items():
         texts = make_pipeline(
@@ -130,12 +131,131 @@ def models() -> dict[str, dict[str, float]]:
                 ("amounts", amounts, make_column_selector(dtype_include="number")),
             ]
         )
-        model = make_pipeline(prepare, final).fit(data.frame, data.outcome)
-        found[name] = beside(model, ask, smooth=name == "logistic regression")
+        found[name] = make_pipeline(prepare, final).fit(data.frame, data.outcome)
     return found
 
 
-def arrays() -> dict[str, float]:
+def models() -> Times:
+    """The first 200 rows of German Credit, an output bound, with the six models."""
+    import elsewise as ew
+
+    background = ew.datasets.german_credit().frame
+
+    def ask(model: Any) -> ew.Explanation:
+        return ew.explain(
+            model,
+            background[:200],
+            target=ew.targets.at_most(0.3),
+            bounds=ew.Bounds(outputs=0.1),
+            background=background,
+            certify="in-sample",
+        )
+
+    return {
+        f"German Credit, 200 rows, {name}": processor_time(compiled(lambda m=model: ask(m)))
+        for name, model in german_models().items()
+    }
+
+
+def networks() -> Times:
+    """COMPAS under the paper's two networks, an output bound, as in ``make paper``."""
+    from benchmarks.paper.questions import ask
+
+    import elsewise as ew
+
+    found = {}
+    for name in ("DNN", "RBFNet"):
+        question = ask("COMPAS", name)
+        found[f"COMPAS, {name}, {len(question.rows)} rows"] = processor_time(
+            lambda question=question: ew.explain(
+                question.model,
+                question.rows,
+                target=ew.targets.at_least(0.6),
+                bounds=ew.Bounds(outputs=0.1),
+                schema=question.schema,
+                background=question.experiment.train,
+                certify="in-sample",
+            )
+        )
+    return found
+
+
+def normal_rows(rows: int, columns: int) -> tuple[pd.DataFrame, np.ndarray]:
+    """Return a normal frame and noise."""
+    rng = np.random.default_rng(0)
+    names = [f"x{j}" for j in range(columns)]
+    frame = pd.DataFrame(rng.normal(size=(rows, columns)), columns=names)
+    return frame, rng.normal(size=rows)
+
+
+def asked_of_1000(certify: str) -> Any:
+    """Ask 1,000 rows of four columns, a logistic regression, both bounds."""
+    from sklearn.linear_model import LogisticRegression
+
+    import elsewise as ew
+
+    frame, noise = normal_rows(1000, 4)
+    return ew.explain(
+        LogisticRegression().fit(frame, frame.sum(axis=1) + noise > 0),
+        frame,
+        target=ew.targets.at_least(0.6),
+        bounds=ew.Bounds(inputs=0.35, outputs=0.25),
+        certify=certify,
+    )
+
+
+def certificate() -> Times:
+    """N = 1000, d = 4, logistic regression, both bounds: in-sample and held-out."""
+    return {
+        f"n = 1,000, d = 4, {kind}": processor_time(lambda kind=kind: asked_of_1000(kind), runs=1)
+        for kind in ("in-sample", "held-out")
+    }
+
+
+def report() -> Times:
+    """The report about 1,000 rows of German Credit under the pipeline of the README."""
+    import elsewise as ew
+
+    data = ew.datasets.german_credit()
+    answer = ew.explain(
+        german_models()["logistic regression"],
+        data.frame,
+        target=ew.targets.at_most(0.35),
+        bounds=ew.Bounds(outputs=0.1),
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "report.html"
+        return {"report about 1,000 rows": processor_time(lambda: answer.report(path))}
+
+
+def threads() -> Times:
+    """20,000 rows, 23 columns, a linear model, no environment variable set."""
+    from sklearn.linear_model import LinearRegression
+
+    import elsewise as ew
+
+    frame, _ = normal_rows(20_000, 23)
+    weights = np.random.default_rng(1).normal(size=23) / 5
+    model = LinearRegression().fit(frame, frame.to_numpy() @ weights)
+    found = {}
+    for count, name in ((1, "one"), (2, "two")):
+        clock, start = time.perf_counter(), time.process_time()
+        ew.explain(
+            model,
+            frame,
+            target=ew.targets.shift(0.5),
+            bounds=ew.Bounds(inputs=0.15, outputs=0.45),
+            settings=ew.Settings(threads=count),
+        )
+        found[f"{name}, processor"] = time.process_time() - start
+        found[f"{name}, clock"] = time.perf_counter() - clock
+    return found
+
+
+# --- Questions with a limit of their own, asked of the library as it is ---------------------------
+
+
+def arrays() -> Times:
     """A question through a pipeline, and the same one on arrays prepared beforehand."""
     from sklearn.compose import make_column_transformer
     from sklearn.linear_model import LogisticRegression
@@ -144,10 +264,10 @@ def arrays() -> dict[str, float]:
 
     import elsewise as ew
 
-    rng = np.random.default_rng(0)
-    frame = pd.DataFrame(rng.normal(size=(1000, 8)) * 3 + 1, columns=list("abcdefgh"))
-    outcome = frame.sum(axis=1) + rng.normal(size=1000) > 8
-    prepare = make_column_transformer((StandardScaler(), list("abcdefgh")))
+    frame, noise = normal_rows(1000, 8)
+    frame = frame * 3 + 1
+    outcome = frame.sum(axis=1) + noise > 8
+    prepare = make_column_transformer((StandardScaler(), list(frame)))
     model = make_pipeline(prepare, LogisticRegression()).fit(frame, outcome)
     prepared = pd.DataFrame(prepare.fit_transform(frame), columns=frame.columns)
     plain = LogisticRegression().fit(prepared, outcome)
@@ -157,163 +277,153 @@ def arrays() -> dict[str, float]:
         return ew.explain(asked, rows, target=ew.targets.at_least(0.6), bounds=bounds)
 
     return {
-        "before": processor_time(lambda: ask(plain, prepared)),
-        "after": processor_time(lambda: ask(model, frame)),
+        "prepared": processor_time(lambda: ask(plain, prepared)),
+        "pipeline": processor_time(lambda: ask(model, frame)),
     }
 
 
-def _sorted_by_comparison(table: Any, rows: np.ndarray) -> np.ndarray:
-    """Return sorted resamples as they were made before."""
-    from elsewise._arrays import inverse_permutation
-
-    kind = np.int16 if table.order.shape[-1] <= np.iinfo(np.int16).max else np.int32
-    ranks = inverse_permutation(table.order).astype(kind)
-    ranks = np.ascontiguousarray(ranks[:, rows].transpose(1, 0, 2))
-    ranks.sort(axis=-1)
-    count, n = table.order.shape
-    return np.asarray(np.take(table.values, ranks + n * np.arange(count)[:, None]))
-
-
-def certificate() -> dict[str, dict[str, float]]:
-    """N = 1000, d = 4, logistic regression, both bounds: in-sample and held-out."""
-    from sklearn.linear_model import LogisticRegression
-
-    import elsewise as ew
-    from elsewise.confidence import _bootstrap
-
-    rng = np.random.default_rng(0)
-    frame = pd.DataFrame(rng.normal(size=(1000, 4)), columns=list("abcd"))
-    model = LogisticRegression().fit(frame, frame.sum(axis=1) + rng.normal(size=1000) > 0)
-    quick = _bootstrap._resample
-    found = {}
-    for certify in ("in-sample", "held-out"):
-
-        def ask(certify: str = certify) -> ew.Explanation:
-            return ew.explain(
-                model,
-                frame,
-                target=ew.targets.at_least(0.6),
-                bounds=ew.Bounds(inputs=0.35, outputs=0.25),
-                certify=certify,
-            )
-
-        limits: list[float] = []
-
-        def once(ask: Callable[[], Any] = ask, limits: list[float] = limits) -> None:
-            limits.append(ask().certificate.inputs.at_most)
-
-        once()
-        new = processor_time(once, runs=1)
-        try:
-            _bootstrap._resample = _sorted_by_comparison
-            old = processor_time(once, runs=1)
-        finally:
-            _bootstrap._resample = quick
-        assert len(set(limits)) == 1
-        found[certify] = {"before": old, "after": new}
-    return found
-
-
-def wide() -> dict[str, float]:
-    """A frame of 50 rows and 5,000 columns, a linear model, both bounds: time and memory."""
-    from sklearn.linear_model import LinearRegression
-
-    import elsewise as ew
-
-    rng = np.random.default_rng(0)
-    frame = pd.DataFrame(rng.normal(size=(50, 5000)), columns=[f"x{j}" for j in range(5000)])
-    model = LinearRegression().fit(frame, frame.to_numpy() @ rng.normal(size=5000) / 70)
+def used_by(ask: Asked) -> Times:
+    """Return the processor time of a question, and the memory of the process at its largest."""
     start = time.process_time()
-    ew.explain(
-        model, frame, target=ew.targets.shift(0.5), bounds=ew.Bounds(inputs=0.5, outputs=0.5)
-    )
+    ask()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return {"seconds": time.process_time() - start, "gigabytes": peak * 1024 / 1e9}
 
 
-def threads() -> dict[str, dict[str, float]]:
-    """20,000 rows, 23 columns, a linear model, no environment variable set."""
+def wide() -> Times:
+    """A frame of 50 rows and 5,000 columns, a linear model, both bounds."""
     from sklearn.linear_model import LinearRegression
 
     import elsewise as ew
-    from elsewise import _resources
+
+    frame, _ = normal_rows(50, 5000)
+    weights = np.random.default_rng(1).normal(size=5000) / 70
+    model = LinearRegression().fit(frame, frame.to_numpy() @ weights)
+    target, bounds = ew.targets.shift(0.5), ew.Bounds(inputs=0.5, outputs=0.5)
+    return used_by(lambda: ew.explain(model, frame, target=target, bounds=bounds))
+
+
+def many_levels() -> tuple[Any, pd.DataFrame, pd.DataFrame]:
+    """Return a pipeline, 300 rows and their background, where a category has 10,000 levels."""
+    from sklearn.compose import make_column_transformer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OneHotEncoder
 
     rng = np.random.default_rng(0)
-    frame = pd.DataFrame(rng.normal(size=(20_000, 23)), columns=[f"x{j}" for j in range(23)])
-    weights = rng.normal(size=23) / 5
-    model = LinearRegression().fit(frame, frame.to_numpy() @ weights)
+    places = [f"place {k}" for k in range(10_000)]
+    background = pd.DataFrame(
+        {"place": [*places, *rng.choice(places, 2000)], "wage": rng.normal(size=12_000)}
+    )
+    good = rng.normal(size=10_000)[background["place"].str[6:].astype(int)]
+    prepare = make_column_transformer((OneHotEncoder(), ["place"]), remainder="passthrough")
+    model = make_pipeline(prepare, LogisticRegression())
+    model.fit(background, good + background["wage"] > 0)
+    return model, background.sample(300, random_state=0), background
 
-    def ask(count: int) -> dict[str, float]:
-        clock, start = time.perf_counter(), time.process_time()
-        ew.explain(
+
+def levels() -> Times:
+    """300 rows with a free category of 10,000 levels, both bounds."""
+    import elsewise as ew
+
+    model, rows, background = many_levels()
+    return used_by(
+        lambda: ew.explain(
             model,
-            frame,
-            target=ew.targets.shift(0.5),
-            bounds=ew.Bounds(inputs=0.15, outputs=0.45),
-            settings=ew.Settings(threads=count),
+            rows,
+            target=ew.targets.at_least(0.6),
+            bounds=ew.Bounds(inputs=0.5, outputs=0.1),
+            background=background,
         )
-        used = time.process_time() - start
-        return {"clock": time.perf_counter() - clock, "processor": used}
+    )
 
-    @contextmanager
-    def pools_left_alone() -> Iterator[None]:
-        held = _resources._POOLS
-        _resources._POOLS = type(
-            "Pools", (), {"hold": _nothing, "release": _nothing, "holders": 0}
-        )()
-        try:
-            yield
-        finally:
-            _resources._POOLS = held
 
-    found = {"one": ask(1), "two": ask(2)}
-    with pools_left_alone():
-        found |= {"one, before": ask(1), "two, before": ask(2)}
+class Part(NamedTuple):
+    """What is measured together."""
+
+    measure: Callable[[], Times]
+    before: bool = True
+    """Whether the library before is asked as well."""
+    environment: dict[str, str] = ONE_THREAD
+
+
+PARTS = {
+    "readme": Part(readme),
+    "models": Part(models),
+    "networks": Part(networks),
+    "report": Part(report),
+    "certificate": Part(certificate),
+    "certificate without AVX-512": Part(certificate, environment=ONE_THREAD | NO_AVX512),
+    "threads": Part(threads, environment={}),
+    "arrays": Part(arrays, before=False),
+    "wide": Part(wide, before=False),
+    "levels": Part(levels, before=False),
+}
+
+
+def library_before(folder: Path) -> Path:
+    """Write the library before, with its benchmarks, to a folder."""
+    command = ["git", "archive", BEFORE, "src", "benchmarks"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, check=False)
+    if done.returncode:
+        raise SystemExit(
+            f"commit {BEFORE}, the library before, is not here: clone the repository with its "
+            f"whole history\n{done.stderr.decode()}"
+        )
+    with tarfile.open(fileobj=io.BytesIO(done.stdout)) as archive:
+        archive.extractall(folder, filter="data")
+    return folder
+
+
+def in_own_process(name: str, tree: Path) -> Times:
+    """Measure a part in a process that imports the library of this tree."""
+    plain = {k: v for k, v in os.environ.items() if not k.endswith("_NUM_THREADS")}
+    paths = {"PYTHONPATH": os.pathsep.join([str(tree / "src"), str(tree)])}
+    done = subprocess.run(
+        [sys.executable, "-P", __file__, "--part", name],
+        cwd=tree,
+        env=plain | PARTS[name].environment | paths,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise SystemExit(f"{name}:\n{done.stderr}")
+    found: Times = json.loads(done.stdout.splitlines()[-1])
     return found
 
 
-def _nothing(self: object) -> None:
-    """Hold no pool."""
-
-
-PARTS: dict[str, tuple[Callable[[], Any], dict[str, str]]] = {
-    "readme": (readme, {"OMP_NUM_THREADS": "1"}),
-    "models": (models, {"OMP_NUM_THREADS": "1"}),
-    "arrays": (arrays, {"OMP_NUM_THREADS": "1"}),
-    "certificate": (certificate, {"OMP_NUM_THREADS": "1"}),
-    "certificate without AVX-512": (certificate, {"OMP_NUM_THREADS": "1"} | NO_AVX512),
-    "wide": (wide, {"OMP_NUM_THREADS": "1"}),
-    "threads": (threads, {}),
-}
+def measured(name: str, before: Path) -> dict[str, Times]:
+    """Measure a part, each side in turns."""
+    trees = {"before": before, "after": ROOT} if PARTS[name].before else {"after": ROOT}
+    turns: dict[str, list[Times]] = {side: [] for side in trees}
+    for _ in range(TURNS):
+        for side, tree in trees.items():
+            turns[side].append(in_own_process(name, tree))
+    return {
+        side: {key: min(turn[key] for turn in found) for key in found[0]}
+        for side, found in turns.items()
+    }
 
 
 def main() -> None:
     """Measure the parts named, or all of them, and keep the results."""
     names = sys.argv[1:]
     if names[:1] == ["--part"]:
-        print(json.dumps(PARTS[names[1]][0]()))
+        print(json.dumps(PARTS[names[1]].measure()))
         return
     results = json.loads(RESULTS.read_text("utf-8")) if RESULTS.exists() else {}
-    for name in names or PARTS:
-        plain = {k: v for k, v in os.environ.items() if not k.endswith("_NUM_THREADS")}
-        done = subprocess.run(
-            [sys.executable, "-m", "benchmarks.speed", "--part", name],
-            cwd=ROOT,
-            env=plain | PARTS[name][1],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if done.returncode:
-            raise SystemExit(f"{name}:\n{done.stderr}")
-        results[name] = json.loads(done.stdout.splitlines()[-1])
-        results["measured"] = {
-            "date": time.strftime("%Y-%m-%d"),
-            "machine": f"{os.cpu_count()} cores, {platform.machine()}",
-            "load": round(os.getloadavg()[0], 1),
-        }
-        RESULTS.write_text(json.dumps(results, indent=1) + "\n", "utf-8")
-        print(name, results[name], flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        before = library_before(Path(folder))
+        for name in names or PARTS:
+            results[name] = measured(name, before) | {
+                "date": time.strftime("%Y-%m-%d"),
+                "machine": f"{os.cpu_count()} cores, {platform.machine()}",
+                "load": round(os.getloadavg()[0], 1),
+            }
+            RESULTS.write_text(json.dumps(results, indent=1) + "\n", "utf-8")
+            for side in ("before", "after"):
+                print(name, side, results[name].get(side, ""), flush=True)
 
 
 if __name__ == "__main__":

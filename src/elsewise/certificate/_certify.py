@@ -66,7 +66,9 @@ def certify(
         What was asked in the target's own unit; ``told`` are the further fields of `Reached`.
     """
     bounds = problem.bounds
-    before, after = to_numpy(problem.outputs.values(population.codes)), to_numpy(rows.outputs)
+    known = population.codes is problem.factual
+    before = problem.factual_outputs if known else problem.outputs.values(population.codes)
+    before, after = to_numpy(before), to_numpy(rows.outputs)
     cuts = cutoffs(problem, before) if cuts is None else cuts
     reached = None
     if question is not None:

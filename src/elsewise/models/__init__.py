@@ -73,15 +73,17 @@ def bind(
            [25.],
            [90.]])
     """
-    if isinstance(model, Outputs) and not isinstance(model, type):
-        return model
     probe = probe_rows(encoder) if probe is None else probe[:PROBES]
-    outputs = _bound(model, encoder, output, probe)
-    return DerivedOutputs(outputs, encoder) if encoder.made else outputs
+    return _bound(model, encoder, output, probe)
 
 
 def bind_for_search(
-    model: Any, encoder: Encoder, probe: np.ndarray, background: np.ndarray | None = None
+    model: Any,
+    encoder: Encoder,
+    probe: np.ndarray,
+    background: np.ndarray | None = None,
+    *,
+    whole: bool = False,
 ) -> tuple[Outputs, Outputs]:
     """Return a model's outputs as it gives them, and in double precision for the search.
 
@@ -94,14 +96,26 @@ def bind_for_search(
         As for `bind`.
     background
         More codes (m, p) that the search asks about.
+    whole
+        Whether the outputs of all of ``probe`` are wanted next: the model is tried out on all of it
+        then, and keeps what it said.
     """
-    outputs = bind(model, encoder, probe=probe)
+    outputs = _bound(model, encoder, None, probe if whole else probe[:PROBES])
     every = probe if background is None else np.concatenate([probe, background])
     precise = outputs.precise(every)
     return (precise if getattr(precise, "notice", "") else outputs), precise
 
 
 def _bound(model: Any, encoder: Encoder, output: Hashable | None, probe: np.ndarray) -> Outputs:
+    if isinstance(model, Outputs) and not isinstance(model, type):
+        return model
+    outputs = _bound_as_given(model, encoder, output, probe)
+    return DerivedOutputs(outputs, encoder) if encoder.made else outputs
+
+
+def _bound_as_given(
+    model: Any, encoder: Encoder, output: Hashable | None, probe: np.ndarray
+) -> Outputs:
     """Return the outputs of codes as they are, whatever kind of model it is."""
     fitted = not isinstance(model, type)
     if is_torch_module(model):

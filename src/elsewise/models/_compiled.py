@@ -149,8 +149,8 @@ def compile_pipeline(pipe: Pipe, pipeline: FrameOutputs, codes: np.ndarray) -> C
     """
     try:
         compiled = _compiled(pipe, pipeline, codes)
-        some = codes[:: -(-len(codes) // CHECKED_ROWS)]
-        now, then = compiled.values(some), pipeline.values(some)
+        some, then = pipeline.values_of_distinct(codes[:: -(-len(codes) // CHECKED_ROWS)])
+        now = compiled.values(some)
     except Unreadable:
         raise
     except Exception as error:  # third-party transformers may raise anything

@@ -116,6 +116,7 @@ def bind_estimator(
         probability=face.probability,
         description=face.name + what,
         labels=_labels(face.classes, width, keep),
+        tried=(probe, first[:, keep]),
     )
     if linear is not None and all(encoder.schema.features[j].numeric for j in places):
         form, among = linear.of_outputs(keep)

@@ -94,12 +94,12 @@ class FrameModel:
         return scores(raw, len(codes), self.name, self.width)
 
     def tried(self, codes: np.ndarray) -> tuple[FrameModel, np.ndarray]:
-        """Return the model with its width known, and its outputs for a few rows (n, p).
+        """Return the model with its width known, and its outputs (n, W) for rows (n, p).
 
-        A model that says something else of rows when they come in another batch is refused. Single
-        rows may differ: some models break ties by the last bits of their arithmetic.
+        A model that says something else of a few of them when they come in another batch is
+        refused. Single rows may differ: some models break ties by the last bits of arithmetic.
         """
-        outputs, some = self(codes), slice(1, None, 2)
+        outputs, some = self(codes), slice(1, PROBES, 2)
         again = self(codes[some][::-1])[::-1]
         differ = changed_rows(again, outputs[some])
         if differ.sum() > 0.5 * differ.size:
@@ -142,6 +142,8 @@ class FrameOutputs(ArrayOutputs):
     units and words, and is no range that a certificate could use."""
     labels: tuple[Hashable, ...] = ()
     """Class of each output; nothing where outputs are no classes."""
+    tried: tuple[np.ndarray, np.ndarray] | None = None
+    """Codes (n, p) the model was tried out on and their outputs (n, K), not to be asked again."""
 
     @property
     def smooth(self) -> bool:
@@ -166,7 +168,20 @@ class FrameOutputs(ArrayOutputs):
 
     def values(self, codes: np.ndarray) -> np.ndarray:
         """Return the outputs (n, K) of codes (n, p)."""
+        if self.tried is not None and codes is self.tried[0]:
+            return self.tried[1]
         return self.model(codes)[:, self.keep]
+
+    def values_of_distinct(self, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return distinct codes (m, p), those tried out first, and their outputs (m, K)."""
+        if self.tried is None:
+            return codes, self.values(codes)
+        rows, outputs = self.tried
+        every = np.concatenate([rows, codes])
+        first, _ = distinct_rows(every)
+        known, new = first[first < len(rows)], first[first >= len(rows)]
+        asked = self.values(every[new]) if new.size else outputs[:0]
+        return every[first], np.concatenate([outputs[known], asked])
 
     def values_and_gradient(self, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return outputs (n, K) and d output / d codes (n, K, p)."""

@@ -13,7 +13,13 @@ import pandas as pd
 from elsewise.errors import InvalidInput, ModelError
 from elsewise.models._differences import Differences, looks_smooth
 from elsewise.models._frames import FrameModel, FrameOutputs, Slopes, difference_slopes
-from elsewise.models._outputs import model_raised, movable_columns, select_by_position, unusable
+from elsewise.models._outputs import (
+    PROBES,
+    model_raised,
+    movable_columns,
+    select_by_position,
+    unusable,
+)
 
 if TYPE_CHECKING:
     from elsewise.features import Encoder
@@ -90,15 +96,16 @@ def bind_function(
     name = getattr(model.values, "__name__", type(model.values).__name__)
     evaluate, first = FrameModel(name=name, score=model.values, encoder=encoder).tried(probe)
     keep = select_by_position(output, first.shape[1])
-    kept = first[:, keep]
+    kept = first[:PROBES, keep]
     inside = bool((kept >= 0).all() and (kept <= 1).all() and ((kept > 0) & (kept < 1)).any())
     return FrameOutputs(
         model=evaluate,
         keep=keep,
-        slopes=_slopes(model, evaluate, probe),
+        slopes=_slopes(model, evaluate, probe[:PROBES]),
         probability=inside if model.probability is None else model.probability,
         guessed=model.probability is None,
         description=name if len(keep) == first.shape[1] else f"{name}, output {keep[0]}",
+        tried=(probe, first[:, keep]),
     )
 
 

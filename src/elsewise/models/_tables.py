@@ -311,9 +311,15 @@ def called(call: Call, encoder: Encoder) -> Callable[[np.ndarray], np.ndarray]:
 
 def _filled(tables: Tables, prepare: Callable[[np.ndarray], Any], codes: np.ndarray) -> Tables:
     """Return the tables with their entries, read from the preprocessing value by value."""
-    few = prepare(codes[:1])
-    if few.shape[1] != tables.width:
-        raise Unreadable(f"{few.shape[1]} columns where {tables.width} were read")
+    returned: list[Any] = []
+
+    def checked(some: np.ndarray) -> Any:
+        matrix = prepare(some)
+        if matrix.shape[1] != tables.width:
+            raise Unreadable(f"{matrix.shape[1]} columns where {tables.width} were read")
+        returned.append(matrix[:1])
+        return matrix
+
     size = sum(part.probes.size * tables.columns_of(part) for part in tables.lookups)
     if 8 * size > TABLE_BYTES:
         raise Unreadable(f"its categories need tables of {8 * size / 1e9:.1f} GB")
@@ -328,12 +334,15 @@ def _filled(tables: Tables, prepare: Callable[[np.ndarray], Any], codes: np.ndar
         for tried in (every, levels, seen):
             try:
                 known = [a & b for a, b in zip(every, tried, strict=True)]
-                found = _entries(tables, turn, known, prepare, codes[0])
+                found = _entries(tables, turn, known, checked, codes[0])
                 break
+            except Unreadable:
+                raise
             except Exception:
                 if tried is seen:
                     raise
         filled |= {id(old): new for old, new in zip(turn, found, strict=True)}
+    few = returned[0] if returned else checked(codes[:1])
     dtype = getattr(few, "dtype", None)
     return replace(
         tables,

@@ -282,7 +282,7 @@ def bind_torch(
         dtype=dtype,
         codes=_codes_dtype(encoder, dtype) if model.tensors or device.type != "cpu" else None,
     )
-    rows = torch.from_numpy(probe).to(device)
+    rows = torch.from_numpy(probe[:PROBES]).to(device)
     with torch.no_grad(), evaluating(model.module):
         width = outputs._outputs(rows).shape[1]
     keep = select_by_position(model.output if output is None else output, width)

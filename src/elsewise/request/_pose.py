@@ -51,7 +51,7 @@ def pose(request: Request, bounds: Bounds) -> tuple[Problem, Encoder]:
     codes = encoder.encode(rows)
     _check_rules(encoder, codes)
     given = encoder.encode(donors)
-    outputs, precise = bind_for_search(request.model, encoder, codes, given)
+    outputs, precise = bind_for_search(request.model, encoder, codes, given, whole=True)
     labels, placed = getattr(outputs, "labels", ()), outputs.place(codes)
     precise_outputs = precise.values(placed)
     _check_outputs(precise_outputs)
