@@ -12,6 +12,8 @@ and writes docs/calibration.md, its table and its pictures.
 `gate`          what the results must satisfy
 `convergence`   |SW - SW_hat| against the number of rows
 `heldout`       explanations certified on rows the fit never saw, against fresh rows
+`families`      groups together, means, clusters, and advice followed
+`row_moves`     the root mean square move of a row
 `rows`          "needs about n rows" against the n found by simulation
 `pictures`      drawn from the tables
 `page`          docs/calibration.md

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import os
 from collections.abc import Callable, Iterable
@@ -12,7 +13,7 @@ from typing import Any
 from joblib import Parallel, delayed
 from tqdm import tqdm
 
-__all__ = ["Piece", "done", "run"]
+__all__ = ["Piece", "day_of", "done", "run"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +34,12 @@ def done(folder: Path, piece: Piece) -> Any | None:
         return None
     content = json.loads(path.read_text("utf-8"))
     return content["values"] if content["version"] == piece.version else None
+
+
+def day_of(folder: Path, piece: Piece) -> str:
+    """The day on which a piece was computed, as in 2026-11-19."""
+    written = (folder / f"{piece.key}.json").stat().st_mtime
+    return datetime.date.fromtimestamp(written).isoformat()
 
 
 def run(folder: Path, pieces: Iterable[Piece], jobs: int = 1, name: str = "") -> list[Any]:

@@ -10,7 +10,7 @@ import pandas as pd
 from .methods import FINITE_SAMPLE, NOMINAL
 from .scenarios import CLIFF
 
-__all__ = ["Check", "checks", "shortfall", "standard_error"]
+__all__ = ["NOTICED", "Check", "checks", "shortfall", "standard_error"]
 
 NOTICED = 0.95
 """A cell of which so many misses carry a notice need not cover."""

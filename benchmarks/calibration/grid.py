@@ -21,10 +21,11 @@ from .methods import (
 )
 from .scenarios import Scenario, large_sample_distances
 
-__all__ = ["REPETITIONS", "Cell", "fingerprint", "measure", "truths_of"]
+__all__ = ["REPETITIONS", "Cell", "fingerprint", "measure", "repetitions_of", "truths_of"]
 
-REPETITIONS = {50: 1000, 100: 1000, 500: 400, 2000: 200}
-FINITE_REPETITIONS = 200
+REPETITIONS = {50: 400, 100: 400, 500: 200, 2000: 100}
+"""Of outputs; inputs, whose limits cost more, are repeated half as often."""
+FINITE_REPETITIONS = 100
 """Finite-sample methods are asked in so many of them: they hardly ever miss."""
 
 
@@ -59,6 +60,11 @@ class Cell:
     """Share of samples for which the certificate chose a finite-sample method."""
     noticed: float | None = None
     """Share of the certificate's misses that carry a notice; None where nothing is missed."""
+
+
+def repetitions_of(scenario: Scenario, rows: int) -> int:
+    """How often a cell with so many rows is repeated."""
+    return REPETITIONS[rows] // (2 if scenario.side == "inputs" else 1)
 
 
 def truths_of(

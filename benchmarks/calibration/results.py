@@ -9,17 +9,19 @@ from pathlib import Path
 
 import pandas as pd
 
-from . import convergence, families, heldout, rows
-from .cache import Piece, run
-from .grid import REPETITIONS, fingerprint, measure, truths_of
+from . import convergence, families, heldout, row_moves, rows
+from .cache import Piece, day_of, done, run
+from .grid import REPETITIONS, fingerprint, measure, repetitions_of, truths_of
 from .methods import TRIMS
 from .scenarios import Scenario, scenarios
 
 __all__ = ["Results", "collect"]
 
 SEED = 2026
-NEEDED_VERSION = "4"
+NEEDED_VERSION = "5"
 """Raise when `elsewise.confidence.rows_needed` or the cases change."""
+CELL = ["scenario", "side", "dimension", "rows"]
+"""Columns that name a piece of the grid."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,10 +37,15 @@ class Results:
     runs: dict[heldout.Design, list[heldout.Run]]
     needed: list[rows.Needed]
     families: list[families.Line]
+    moves: list[row_moves.Move]
 
 
-def collect(folder: Path, jobs: int) -> Results:
-    """Compute what is missing, the cheap parts first."""
+def collect(folder: Path, jobs: int, kept: pd.DataFrame | None = None) -> Results:
+    """Compute what is missing, the cheap parts first.
+
+    Cells of the grid that are in an earlier table ``kept``, and not in the folder, are taken from
+    there: for limits that give the same numbers as then.
+    """
     work = partial(run, folder, jobs=jobs)
     everything = scenarios()
     found = work([_truth(one) for one in everything], name="truths")
@@ -46,12 +53,30 @@ def collect(folder: Path, jobs: int) -> Results:
     errors = work([_errors(d, apart) for d, apart in _CONVERGENCE], name="convergence")
     needed = work([_needed(case, truths) for case in rows.CASES], name="rows needed")
     several = work(families.pieces(truths), name="families")
+    moves = work(row_moves.pieces(), name="moves")
     grid = [
-        _group(one, count, repetitions, truths[one.key])
-        for count, repetitions in REPETITIONS.items()
+        (one, count, _group(one, count, repetitions_of(one, count), truths[one.key]))
+        for count in REPETITIONS
         for one in everything
     ]
-    cells = pd.DataFrame([cell for group in work(grid, name="grid") for cell in group])
+    earlier = {} if kept is None else dict(list(kept.groupby(CELL)))
+    names = [(one.name, one.side, one.dimension, count) for one, count, _ in grid]
+    fresh = [
+        piece
+        for name, (_, _, piece) in zip(names, grid, strict=True)
+        if name not in earlier or done(folder, piece) is not None
+    ]
+    measured = {
+        piece.key: pd.DataFrame(values).assign(measured=day_of(folder, piece))
+        for piece, values in zip(fresh, work(fresh, name="grid"), strict=True)
+    }
+    cells = pd.concat(
+        [
+            measured[piece.key] if piece.key in measured else earlier[name]
+            for name, (_, _, piece) in zip(names, grid, strict=True)
+        ],
+        ignore_index=True,
+    )
     chunks = work(heldout.pieces(), name="held-out")
     return Results(
         cells=cells,
@@ -66,6 +91,7 @@ def collect(folder: Path, jobs: int) -> Results:
         runs=heldout.joined(chunks),
         needed=[rows.Needed(**values) for values in needed],
         families=[families.Line(**line) for lines in several for line in lines],
+        moves=[row_moves.Move(**move) for part in moves for move in part],
     )
 
 

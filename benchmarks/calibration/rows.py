@@ -14,7 +14,7 @@ from .scenarios import Scenario, scenarios
 
 __all__ = ["CASES", "Case", "Needed", "measure"]
 
-SAMPLES, REPETITIONS = 300, 200
+SAMPLES, REPETITIONS = 100, 100
 """Samples that are asked, and limits behind each median."""
 STEP = 1.25
 """The simulation climbs by this factor in the number of rows."""

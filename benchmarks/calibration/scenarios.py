@@ -18,6 +18,8 @@ from elsewise.transport import direction_blocks, project
 from . import laws
 
 __all__ = [
+    "BATCHES",
+    "BATCH_ROWS",
     "CLIFF",
     "DIMENSIONS",
     "Scenario",

@@ -21,7 +21,16 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.calibration import convergence, families, gate, heldout, laws, rows  # noqa: E402
+from benchmarks.calibration import (  # noqa: E402
+    convergence,
+    families,
+    gate,
+    heldout,
+    laws,
+    results,
+    row_moves,
+    rows,
+)
 from benchmarks.calibration.cache import Piece, run  # noqa: E402
 from benchmarks.calibration.grid import REPETITIONS, fingerprint, measure, truths_of  # noqa: E402
 from benchmarks.calibration.methods import (  # noqa: E402
@@ -145,7 +154,7 @@ def small_grid():
         else:
             truths = truths_of(scenario)[0]
         cells += [asdict(cell) for cell in measure(scenario, count, 150, truths, seed=1)]
-    return pd.DataFrame(cells)
+    return pd.DataFrame(cells).assign(measured="2026-11-19")
 
 
 def test_a_few_cells_pass_the_gate(small_grid):
@@ -293,20 +302,56 @@ def test_the_page_is_written_from_the_results(small_grid, tmp_path):
         scenario="a", rows=100, bound=0.1, said=200, low=150, high=math.inf, none=0.3, found=180
     )
     several = families.Line(name="20 groups", found=0.96, wanted=0.94, repetitions=200)
-    results = Results(
+    found = Results(
         cells=cells,
         truth_error=0.001,
         convergence=pd.DataFrame(errors),
         runs={heldout.DESIGNS[0]: [still]},
         needed=[needed],
         families=[several],
+        moves=[
+            row_moves.Move(
+                scenario="t3",
+                dimension=2,
+                rows=count,
+                repetitions=10,
+                truth=0.3,
+                coverage=0.9,
+                ratio=1.2,
+                noticed=0.5,
+                notices=0.6,
+            )
+            for count in row_moves.REPETITIONS
+        ],
     )
-    text = write(results, tmp_path).read_text("utf-8")
-    for check in all_checks(results):
+    text = write(found, tmp_path).read_text("utf-8")
+    for check in all_checks(found):
         assert f"| {check.name} | {check.wanted} | {check.found} |" in text
     assert "{" not in text.replace("{50, 100, 500, 2000}", "").replace("{0, 0.05, 0.1, 0.15}", "")
     assert len(list((tmp_path / "images").glob("calibration-*.png"))) == 4
     assert len(pd.read_csv(tmp_path / "calibration.csv")) == len(cells)
+
+
+def test_cells_of_an_earlier_table_are_kept(monkeypatch, tmp_path):
+    """What is in the folder is newer than the table; what is in neither is computed."""
+    some = [SCENARIOS["inputs-2-smooth-move"], SCENARIOS["outputs-1-constant-target"]]
+    counts = {50: 4, 100: 2}
+    monkeypatch.setattr(results, "scenarios", lambda: some)
+    monkeypatch.setattr(results, "REPETITIONS", counts)
+    monkeypatch.setattr(results, "repetitions_of", lambda scenario, count: counts[count])
+    monkeypatch.setattr(results, "_CONVERGENCE", [])
+    for part in (families, heldout, row_moves):
+        monkeypatch.setattr(part, "pieces", lambda *_: [])
+    monkeypatch.setattr(heldout, "joined", lambda chunks: {})
+    monkeypatch.setattr(rows, "CASES", ())
+    first = results.collect(tmp_path, 1).cells
+    assert len(set(first["measured"])) == 1
+    old = first[first["rows"] == 50].assign(measured="2026-01-01", coverage=0.5)
+    assert results.collect(tmp_path, 1, old).cells.equals(first)
+    again = results.collect(tmp_path / "other", 1, old).cells
+    assert (again.loc[again["rows"] == 50, "coverage"] == 0.5).all()
+    assert (again.loc[again["rows"] == 100, "measured"] > "2026-01-01").all()
+    assert len(again) == len(first)
 
 
 def test_the_published_results_pass_the_gate():
@@ -315,13 +360,20 @@ def test_the_published_results_pass_the_gate():
     found = gate.checks(published)
     assert all(check.passed for check in found), found
     assert all(f"| {check.name} | {check.wanted} | {check.found} |" in page for check in found)
-    assert "**failed**" not in page
+    # What is not reached, as the page says: moves with heavy tails in few features.
+    failed = [line for line in page.splitlines() if line.endswith("| **failed** |")]
+    assert [line.startswith("| root mean square move") and "(t3," in line for line in failed] == (
+        [True] * 2
+    )
     trims, counts = published["trim"].unique(), published["rows"].unique()
     assert set(trims) == set(TRIMS)
     assert set(counts) == set(REPETITIONS)
     named = {(one.side, one.name, one.dimension) for one in SCENARIOS.values()}
     keys = published[["side", "scenario", "dimension"]].drop_duplicates()
-    # Scenarios added since the page was last rebuilt are not there yet.
-    assert set(keys.itertuples(index=False, name=None)) <= named
+    assert set(keys.itertuples(index=False, name=None)) == named
     full = published[~published["method"].isin(FINITE_SAMPLE)]
-    assert (full["repetitions"] == full["rows"].map(REPETITIONS)).all()
+    least = full["rows"].map(REPETITIONS) // (1 + (full["side"] == "inputs"))
+    # Cells that were kept from an earlier day were repeated more often.
+    assert (full["repetitions"] >= least).all()
+    assert full.groupby("measured").ngroups <= 2
+    assert all(str(day) in page for day in full["measured"].unique())

@@ -518,9 +518,9 @@ def test_heavy_tails_hardly_trimmed_are_noticed():
         assert ("trim of 0.05 or more" in said) == noticed
 
 
-@pytest.mark.parametrize("moved_share", [1.0, 0.3])
+@pytest.mark.parametrize(("moved_share", "widest"), [(1.0, 1.15), (0.3, 1.2)])
 def test_the_limit_of_the_row_move_covers_and_bounds_the_unsliced_distance(
-    moved_share: float,
+    moved_share: float, widest: float
 ) -> None:
     """300 samples of 200 rows: the one-sided 95% limit covers and is near the truth."""
     rng = np.random.default_rng(12)
@@ -537,8 +537,8 @@ def test_the_limit_of_the_row_move_covers_and_bounds_the_unsliced_distance(
         assert found.estimate == pytest.approx(np.sqrt(np.mean((step / scale) ** 2)))
         limits.append(found.upper * scale)
     truth = np.sqrt(4.0 / 3.0 * moved_share)  # E X^2 of a uniform on (0, 2) is 4/3
-    assert np.mean(np.array(limits) >= truth) >= 0.93
-    assert np.median(limits) <= 1.15 * truth
+    assert np.mean(np.array(limits) >= truth) >= 0.94
+    assert np.median(limits) <= widest * truth
     # The coupling by rows costs at least the optimal assignment, in any dimension.
     before, after = np.asarray(population.embedded), problem.embedding.embed(codes)
     plan = linear_sum_assignment(cdist(before, after, "sqeuclidean"))

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import elsewise as ew
+from elsewise.certificate import share_limit
 from elsewise.confidence import Comparison, certificate_limit, clustered_limit
 from elsewise.errors import InvalidInput
 from elsewise.request import Request, halve, pose
@@ -89,6 +90,27 @@ def test_copies_are_noticed_and_clusters_answer_them():
     ]
     assert widths[1] > 1.5 * widths[0]
     assert "exact copies" not in " ".join(explain(customers(300, 1)).status.notices)
+
+
+def test_a_share_and_a_move_are_limited_by_cluster():
+    """Copies of 60 rows, five each: what 60 rows say of the share that arrives, and of the move."""
+    rows, labels = customers(60, 5), np.repeat(np.arange(60), 5)
+    model = ew.models.function(lambda frame: frame["x"], smooth=True, probability=False)
+    found = ew.explain(
+        model,
+        rows,
+        target=ew.targets.share(at_least=0.6, above=0.0),
+        certify="held-out",
+        settings=ew.Settings(iterations=5, draws=199),
+        progress=False,
+        clusters=labels,
+    ).certificate
+    reached = found.reached
+    alone = share_limit(reached.arrived, reached.rows, 0.95)
+    by_cluster = share_limit(reached.arrived // 5, reached.rows // 5, 0.95)
+    assert reached.limit == pytest.approx(by_cluster, abs=0.03)
+    assert reached.limit < alone - 0.03
+    assert "by cluster" in found.row_move.method
 
 
 @pytest.mark.parametrize("labels", ["customer", [1, 2], np.full(300, 1)])

@@ -13,6 +13,7 @@ from elsewise.confidence import (
     UpperLimit,
     certificate_limit,
     move_cap,
+    move_interval,
     notice_of,
     rank_shift_limit,
 )
@@ -222,3 +223,38 @@ def test_outputs_of_a_stump():
     truth = truth_of(failing(0.3))
     assert coverage(limits, truth) >= least(150)
     assert np.median([limit.upper(LEVEL) for limit in limits]) <= 4.0 * truth
+
+
+# The root mean square move of a row
+
+
+@pytest.mark.parametrize(
+    ("share", "nudge", "n"),
+    [(0.03, 0.0, 100), (0.01, 0.02, 100), (0.05, 0.0, 500), (1.0, 0.0, 100)],
+)
+def test_the_limit_of_the_move_covers_or_is_noticed(share, nudge, n):
+    """Squared moves of 3 standard deviations by a share of the rows, and of all by a nudge."""
+    truth, hits, noticed = math.sqrt(9.0 * share + nudge**2), 0, []
+    for repetition in range(300):
+        rng = np.random.default_rng([33, repetition])
+        squares = nudge**2 + 9.0 * (rng.random(n) < share)
+        found = move_interval(squares, 0.95, cap=64.0)
+        hits += found.upper >= truth * (1 - 1e-9)
+        noticed += [] if found.upper >= truth else [bool(found.notice)]
+    assert hits / 300 >= 0.94 or np.mean(noticed) >= 0.95
+    assert (hits / 300 >= 0.94) == (nudge == 0.0)
+
+
+def test_the_limit_of_heavy_tailed_moves():
+    """All rows are stretched by a fifth, and the features have tails like Student's t(3)."""
+
+    def squares(rng: np.random.Generator, n: int) -> np.ndarray:
+        return 0.04 * np.sum(np.clip(rng.standard_t(3, (n, 10)), -26.0, 26.0) ** 2, axis=1) / 3.0
+
+    truth = math.sqrt(np.mean(squares(np.random.default_rng(1), 1_000_000)))
+    limits = []
+    for repetition in range(300):
+        rng = np.random.default_rng([34, repetition])
+        limits.append(move_interval(squares(rng, 500), 0.95).upper)
+    assert np.mean(np.array(limits) >= truth) >= 0.94
+    assert np.median(limits) <= 1.15 * truth

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,8 +17,8 @@ from elsewise.confidence import (
     Method,
     certificate_limit,
     clustered_limit,
-    mean_interval,
     move_cap,
+    move_interval,
     notice_of,
     row_costs,
     rows_needed,
@@ -82,11 +81,13 @@ def certify(
         rows=int(rows.codes.shape[0]),
         readouts=read_out(problem, before, after, cuts),
         reached=reached,
-        row_move=_row_move(problem, population, rows),
+        row_move=_row_move(problem, population, rows, still=still),
     )
 
 
-def _row_move(problem: Problem, population: Population, rows: Rows) -> Interval:
+def _row_move(
+    problem: Problem, population: Population, rows: Rows, *, still: bool = False
+) -> Interval:
     """Root mean square move of a row, sqrt(E |phi(T(x)) - phi(x)|^2), with its limits.
 
     The answer is a map T, so (x, T(x)) is a coupling of the two populations, and no coupling costs
@@ -96,18 +97,10 @@ def _row_move(problem: Problem, population: Population, rows: Rows) -> Interval:
     """
     moved = to_numpy(problem.embedding.embed(rows.codes)) - to_numpy(population.embedded)
     squares = np.asarray(np.sum(np.nan_to_num(moved) ** 2, axis=1, dtype=np.float64))
-    if problem.bounds.method == Method.EXACT:
+    if still or problem.bounds.method == Method.EXACT:
         return Interval.known(math.sqrt(float(squares.mean())))
-    # Two-sided at 2c - 1: its upper end is the one-sided limit at the stated confidence c.
-    level = 2.0 * problem.bounds.confidence - 1.0
-    rng = problem.generator("certificate row move")
-    found = mean_interval(squares, max(level, 0.5), rng)
-    return replace(
-        found,
-        estimate=math.sqrt(found.estimate),
-        lower=math.sqrt(max(found.lower or 0.0, 0.0)),
-        upper=math.sqrt(max(found.upper or 0.0, found.estimate)),
-    )
+    cap = largest_squared_move(problem.schema.features, to_numpy(problem.factual))
+    return move_interval(squares, problem.bounds.confidence, cap, problem.clusters)
 
 
 def certify_inputs(

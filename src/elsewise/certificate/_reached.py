@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.special import betaincinv
 
-from elsewise.confidence import mean_interval
+from elsewise.confidence import clustered_interval, mean_interval, share_interval
 from elsewise.request import Kind, Problem
 from elsewise.targets import Question
 
@@ -104,25 +104,30 @@ def read_reached(
 ) -> Reached:
     """Count what the rows reach, with outputs (n, K) before and after."""
     claims, confidence = kind is Kind.HELD_OUT, problem.bounds.confidence
+    # Two-sided at 2c - 1: either end is a one-sided limit at the stated confidence c.
+    level, rng = max(2.0 * confidence - 1.0, 1e-6), problem.generator("certificate reached")
+    limit: float | None = None
     if question.wanted is None:
         values = after[:, 0] - before[:, 0] if question.relative else after[:, 0]
         arrived = int(np.sum(np.any(after != before, axis=1)))
-        limit = None
-        if claims:
-            ends, rng = problem.support, problem.generator("certificate reached")
-            if ends is not None and question.relative:
-                ends = (ends[0] - ends[1], ends[1] - ends[0])
-            found = mean_interval(values, 2.0 * confidence - 1.0, rng, ends)
-            limit = found.upper if question.falling else found.lower
         first, last = 0.0 if question.relative else float(before.mean()), float(values.mean())
         asked: float | None = question.mean
+        ends = problem.support
+        if ends is not None and question.relative:
+            ends = (ends[0] - ends[1], ends[1] - ends[0])
+        if claims:
+            found = mean_interval(values, level, rng, ends)
+            found = clustered_interval(found, values, problem.clusters, ends)
+            limit = found.upper if question.falling else found.lower
     else:
         inside = question.wanted.contains(after)
         arrived = int(inside.sum())
         first = question.said(float(question.wanted.contains(before).mean()))
         last = question.said(float(inside.mean()))
-        limit = question.said(share_limit(arrived, len(after), confidence)) if claims else None
         asked = problem.bounds.reach if question.kind == "every" else question.asked
+        if claims:
+            found = share_interval(inside, 0.5, level, problem.clusters)
+            limit = question.said(found.lower or 0.0)
     return Reached(
         question=question,
         asked=asked,

@@ -88,23 +88,20 @@ def read_out(
     )
     sign, side = (-1.0, "below") if below else (1.0, "above")
 
-    def by_cluster(interval: Interval, values: np.ndarray) -> Interval:
-        clusters = problem.clusters
-        return interval if clusters is None else clustered_interval(interval, values, clusters)
-
     def mean(values: np.ndarray, level: float = alone) -> Interval:
         if exact:
             return Interval.known(float(np.mean(values)))
         # The same order of bets for both: rows that stay as they are have the same interval.
         rng = problem.generator("certificate means")
-        return by_cluster(mean_interval(values, level, rng, problem.support), values)
+        found = mean_interval(values, level, rng, problem.support)
+        return clustered_interval(found, values, problem.clusters, problem.support)
 
     def share(values: np.ndarray, level: float = alone, *, cutoff: float) -> Interval:
         # A row at the target itself, but for rounding, is there.
         values, least = sign * values, sign * cutoff - ROUNDING * abs(cutoff)
         if exact:
             return Interval.known(float(np.mean(values >= least)))
-        return by_cluster(share_interval(values, least, level), values >= least)
+        return share_interval(values, least, level, problem.clusters)
 
     probability = problem.outputs.probability
     called = "predicted probability" if probability else "output"

@@ -165,6 +165,7 @@ class Certificate:
         """Why a limit or an interval may be too small, one by one; empty if there is no reason."""
         said = [(name, side.notice) for name, side in self.sides.items()]
         said += [(each.name, each.after.notice) for each in self.readouts]
+        said += [("move of a row", self.row_move.notice)] if self.row_move else []
         return tuple(f"{name}: {notice}" for name, notice in said if notice)
 
     def to_dict(self) -> dict[str, Any]:

@@ -175,6 +175,7 @@ def certificate_lines(certificate: Certificate) -> Iterator[str]:
         yield from (f"    {line}" for line in stayed_lines(certificate.reached))
     if certificate.row_move is not None:
         yield f"  {move_sentence(certificate.row_move)}"
+        yield from (f"    {line}" for line in (certificate.row_move.notice,) if line)
     for name, side in certificate.sides.items():
         yield f"  {name}: {_side_text(side)}"
         yield from (f"    {line}" for line in (side.advice, side.notice) if line)

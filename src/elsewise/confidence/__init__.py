@@ -32,10 +32,16 @@ from elsewise.confidence._choice import (
     steering_method,
 )
 from elsewise.confidence._clt import clt_limit, influence, normal_limit
-from elsewise.confidence._clusters import clustered_interval, clustered_limit
+from elsewise.confidence._clusters import clustered_limit
 from elsewise.confidence._comparison import Comparison, Pairing
 from elsewise.confidence._doubt import notice_of
-from elsewise.confidence._intervals import Interval, mean_interval, share_interval
+from elsewise.confidence._intervals import (
+    Interval,
+    clustered_interval,
+    mean_interval,
+    move_interval,
+    share_interval,
+)
 from elsewise.confidence._limit import KnownLimit, Method, UpperLimit, largest
 from elsewise.confidence._rank_shift import rank_shift_limit
 from elsewise.confidence._sample_size import debiased_distance, rows_needed, suggested_rows
@@ -60,6 +66,7 @@ __all__ = [
     "largest",
     "mean_interval",
     "move_cap",
+    "move_interval",
     "normal_limit",
     "notice_of",
     "rank_shift_limit",

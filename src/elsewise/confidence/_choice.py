@@ -20,7 +20,7 @@ from elsewise.confidence._betting import coupling_limit, is_coupled, row_costs, 
 from elsewise.confidence._bootstrap import bootstrap_limit
 from elsewise.confidence._clt import clt_limit
 from elsewise.confidence._comparison import Comparison, Pairing
-from elsewise.confidence._doubt import FEW_ROWS, doubt_of, is_small
+from elsewise.confidence._doubt import FEW_MOVERS, FEW_ROWS, NUDGE, ROUNDING, doubt_of, is_small
 from elsewise.confidence._limit import KnownLimit, Method, UpperLimit, best_of_two, largest
 from elsewise.confidence._rank_shift import rank_shift_limit, share_above
 from elsewise.errors import InvalidInput
@@ -32,14 +32,8 @@ CLEAR_ROWS, CLEAR_ERRORS = 2000, 20.0
 BOOTSTRAP_WORK = 100_000_000
 # With fewer resamples than this the bootstrap is left out.
 FEWEST_DRAWS = 199
-# With fewer rows than this clearly away from where they were, the default is not trusted.
-FEW_MOVERS = 10
-# Rows nearer to their partner than this, in root mean square spreads, only count as nudged.
-NUDGE = 0.05
 # Outputs with at most so many different values are counts of rows rather than numbers.
 FEW_VALUES = 20
-# Rows nearer to their partner than this, relative to the largest value, are where it is.
-ROUNDING = 1e-6
 
 
 def certificate_limit(

@@ -10,6 +10,12 @@ from elsewise.confidence._limit import UpperLimit
 FEW_ROWS = 100
 # From so many rows, of either sample, on the default limit was found to hold.
 FEWEST_ROWS = 50
+# With fewer rows than this clearly away from where they were, the default is not trusted.
+FEW_MOVERS = 10
+# Rows nearer to their partner than this, in root mean square spreads, only count as nudged.
+NUDGE = 0.05
+# Rows nearer to their partner than this, relative to the largest value, are where it is.
+ROUNDING = 1e-6
 # Trimmed less than this, it does not hold with tails heavier than exponential ones (kurtosis).
 ENOUGH_TRIM, HEAVY_TAILS = 0.05, 9.0
 REMEDY = (

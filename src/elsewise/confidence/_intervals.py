@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy.special import betaincinv, stdtrit
 
 from elsewise.confidence._betting import Bets, place_bets
-from elsewise.confidence._limit import checked_level, smallest_meeting
+from elsewise.confidence._doubt import FEW_MOVERS, NUDGE, ROUNDING
+from elsewise.confidence._limit import UpperLimit, checked_level, smallest_meeting
 from elsewise.errors import InvalidInput
 
 INDEPENDENT = "Rows are independent draws; holds for every number of rows."
 # Past this skewness, divided by the root of the number of rows, a mean carries a notice.
-SKEWED = 0.25
+SKEWED = 0.2
 KNOWN = "The rows are the whole population, so that the number is known."
 
 
@@ -85,7 +87,9 @@ def mean_interval(
     side = (1.0 + checked_level(level)) / 2.0
     mean = float(np.mean(values))
     if support is None:
-        return _skew_corrected(values, mean, level, side)
+        return _skew_corrected(
+            values, level, "give the range of the outputs (support), or more rows"
+        )
     low, high = support
     # Outputs may pass an end by their rounding, those in single precision too.
     slack = 1e-6 * (high - low)
@@ -110,13 +114,14 @@ def mean_interval(
     )
 
 
-def _skew_corrected(values: np.ndarray, mean: float, level: float, side: float) -> Interval:
+def _skew_corrected(values: np.ndarray, level: float, remedy: str) -> Interval:
     """Return Student's interval of a mean after Hall's transform of its statistic.
 
     With W = (mean - truth) / deviation and g the skewness,
     ``W + g W^2 / 3 + g^2 W^3 / 27 + g / (6 n)`` is nearly Student's t over the root of n.
     """
-    n, deviation = values.size, float(np.std(values, ddof=1))
+    n, mean, side = values.size, float(np.mean(values)), (1.0 + level) / 2.0
+    deviation = float(np.std(values, ddof=1))
     skewness = 0.0
     if deviation > 1e-12 * abs(mean):
         skewness = float(np.mean(((values - mean) / deviation) ** 3))
@@ -140,15 +145,86 @@ def _skew_corrected(values: np.ndarray, mean: float, level: float, side: float) 
         ),
         notice=(
             f"the interval may be too short, because values are skewed (skewness {skewness:.2g}, "
-            f"{n} rows): give the range of the outputs (support), or more rows"
+            f"{n} rows): {remedy}"
             if heavy
             else ""
         ),
     )
 
 
-def share_interval(values: np.ndarray, cutoff: float, level: float) -> Interval:
+def move_interval(
+    squares: np.ndarray,
+    confidence: float,
+    cap: float | None = None,
+    clusters: np.ndarray | None = None,
+) -> Interval:
+    """Return the root mean square move of a row, with its limits; the upper one is one-sided.
+
+    The farthest mover counts once more in the limits, because a sample shows little of a tail. If
+    fewer than ten rows moved at all, the share that moves has a Clopper-Pearson limit, and the
+    farthest move stands for all of them, or the cap if no row moved. Where many rows moved, but
+    fewer than ten by more than a nudge, a notice says that large moves may have been missed.
+
+    Parameters
+    ----------
+    squares
+        ndarray (n,), squared moves of the rows, in squared standard deviations.
+    confidence
+        Level of the upper limit.
+    cap
+        Largest squared move that a row can make; None where it is unknown.
+    clusters
+        Which rows belong together (n,); None: they are independent.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> found = move_interval(rng.uniform(size=400), 0.95)
+    >>> round(found.estimate, 2), round(found.upper, 2), found.notice
+    (0.73, 0.75, '')
+    """
+    labels = np.arange(squares.size) if clusters is None else clusters
+    n, moved, clearly = (
+        np.unique(labels[squares > least]).size for least in (-1.0, ROUNDING**2, NUDGE**2)
+    )
+    mean, farthest = float(np.mean(squares)), float(np.max(squares))
+    if moved < FEW_MOVERS and (moved or cap is not None):
+        found = Interval(
+            estimate=mean,
+            lower=0.0,
+            upper=(farthest if moved else cap or 0.0)
+            * float(betaincinv(moved + 1, n - moved, confidence)),
+            level=confidence,
+            method="farthest move, Clopper-Pearson",
+            assumption=(
+                "Rows are independent draws, and those that move go as far as the farthest seen at "
+                "most in root mean square, or as ranges let them where none was seen."
+            ),
+        )
+        found = found if clusters is None else replace(found, **by_cluster(found))
+    else:
+        # Two-sided at 2c - 1: its upper end is the one-sided limit at c.
+        level = max(2.0 * confidence - 1.0, 0.5)
+        found = _skew_corrected(np.append(squares, farthest), level, "more rows help")
+        found = clustered_interval(replace(found, estimate=mean), squares, clusters)
+        if clearly < FEW_MOVERS:
+            said = "the limit may be too small, because fewer than ten rows clearly moved: more"
+            found = replace(found, notice=f"{said} rows help")
+    lower, upper = found.lower or 0.0, found.upper or 0.0
+    return replace(
+        found,
+        estimate=math.sqrt(mean),
+        lower=math.sqrt(min(max(lower, 0.0), mean)),
+        upper=math.sqrt(max(upper, mean)),
+    )
+
+
+def share_interval(
+    values: np.ndarray, cutoff: float, level: float, clusters: np.ndarray | None = None
+) -> Interval:
     """Return the Clopper-Pearson interval of the share of values (n,) at or above a cut-off.
+
+    Values in clusters (n,) count as so many independent ones as say as much (Korn and Graubard).
 
     Examples
     --------
@@ -156,17 +232,65 @@ def share_interval(values: np.ndarray, cutoff: float, level: float) -> Interval:
     >>> found.estimate, round(found.lower, 3), round(found.upper, 3)
     (0.75, 0.194, 0.994)
     """
-    tail = (1.0 - checked_level(level)) / 2.0
-    n = values.size
-    hits = int(np.sum(values >= cutoff))
-    return Interval(
-        estimate=hits / n,
-        lower=float(betaincinv(hits, n - hits + 1, tail)) if hits > 0 else 0.0,
-        upper=float(betaincinv(hits + 1, n - hits, 1.0 - tail)) if hits < n else 1.0,
+    tail, past = (1.0 - checked_level(level)) / 2.0, values >= cutoff
+    share, n = float(np.mean(past)), float(values.size)
+    if clusters is not None:
+        n /= design_factor(past - share, clusters) ** 2
+    hits = float(np.sum(past)) * (n / values.size)
+    found = Interval(
+        estimate=share,
+        lower=float(betaincinv(hits, n - hits + 1, tail)) if share > 0.0 else 0.0,
+        upper=float(betaincinv(hits + 1, n - hits, 1.0 - tail)) if share < 1.0 else 1.0,
         level=level,
         method="Clopper-Pearson",
         assumption=INDEPENDENT,
     )
+    return found if clusters is None else replace(found, **by_cluster(found))
+
+
+def clustered_interval(
+    interval: Interval,
+    values: np.ndarray,
+    clusters: np.ndarray | None,
+    support: tuple[float, float] | None = None,
+) -> Interval:
+    """Return the interval of a mean of values (n,) in clusters, from that of independent rows.
+
+    Without clusters it is the interval given. It does not leave the ends of a known support.
+    """
+    if clusters is None or interval.lower is None or interval.upper is None:
+        return interval
+    factor = design_factor(values - np.mean(values), clusters)
+    low, high = support or (-math.inf, math.inf)
+    return replace(
+        interval,
+        lower=max(low, interval.estimate - factor * (interval.estimate - interval.lower)),
+        upper=min(high, interval.estimate + factor * (interval.upper - interval.estimate)),
+        **by_cluster(interval),
+    )
+
+
+def design_factor(influences: np.ndarray, clusters: np.ndarray) -> float:
+    """Return the root of the design effect of centred influences (n,) in clusters, at least 1.
+
+    Where no influence varies, it is taken as if rows of a cluster were copies of each other.
+    """
+    _, labels = np.unique(clusters, return_inverse=True)
+    sizes = np.bincount(labels)
+    single = float(np.sum(influences**2))
+    if single == 0.0:
+        return math.sqrt(float(np.sum(sizes**2)) / float(np.sum(sizes)))
+    sums = np.bincount(labels, influences)
+    together = float(np.sum(sums**2)) * sizes.size / max(1, sizes.size - 1)
+    return math.sqrt(max(1.0, together / single))
+
+
+def by_cluster(independent: UpperLimit | Interval) -> dict[str, Any]:
+    """Return how the limit or interval of clusters is called, and what it assumes."""
+    return {
+        "method": f"{independent.method}, by cluster",
+        "assumption": independent.assumption.replace("Rows are", "Clusters of rows are", 1),
+    }
 
 
 def _upper_mean(bets: Bets, level: float) -> float:

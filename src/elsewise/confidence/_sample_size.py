@@ -8,9 +8,10 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from elsewise.confidence._bootstrap import bootstrap_distances
-from elsewise.confidence._choice import FEW_MOVERS, allowed_draws, certificate_limit, count_movers
+from elsewise.confidence._choice import allowed_draws, certificate_limit, count_movers
 from elsewise.confidence._clt import clt_limit
 from elsewise.confidence._comparison import Comparison
+from elsewise.confidence._doubt import FEW_MOVERS
 from elsewise.confidence._limit import Method, UpperLimit
 from elsewise.errors import InvalidInput
 

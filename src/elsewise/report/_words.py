@@ -180,8 +180,8 @@ def meaning(certificate: Certificate) -> str:
     level_ = percent(certificate.confidence, exact=True)
     if certificate.kind is Kind.IN_SAMPLE:
         return (
-            f"Each limit holds with {level_} confidence by itself. They describe the {rows} "
-            "the change was fitted to, not rows it never saw."
+            f"The numbers describe the {rows} the change was fitted to. Rows it never saw may be "
+            "farther away; nothing is certified of them."
         )
     return (
         f"Counted on {rows} that the search never saw. Each limit holds with {level_} confidence "

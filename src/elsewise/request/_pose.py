@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -55,6 +55,9 @@ def pose(request: Request, bounds: Bounds) -> tuple[Problem, Encoder]:
     labels, placed = getattr(outputs, "labels", ()), outputs.place(codes)
     precise_outputs = precise.values(placed)
     _check_outputs(precise_outputs)
+    if getattr(outputs, "guessed", False) and np.any(np.abs(precise_outputs - 0.5) > 0.5):
+        # The first rows looked like probabilities; all of them do not.
+        outputs = precise = replace(cast(Any, outputs), probability=False)
     target = resolve(target, precise_outputs, labels)
     support = bounds.support or known_range(outputs)
     check_levels(target, support, outputs.probability)
