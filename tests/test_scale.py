@@ -563,6 +563,35 @@ def test_a_device_gives_what_the_host_gives(name: str) -> None:
     np.testing.assert_allclose(again, device.counterfactual[:500], atol=1e-3)
 
 
+def check_question_holds_in_every_batch(device: str) -> None:
+    """Rows of single precision arrive by more than the last digits, which depend on the batch."""
+    rows, settings = frame(150, np.float32), ew.Settings(draws=199)
+    model = ew.models.torch_model(network(), device=device)
+    before = np.asarray(model.module(torch.tensor(rows.to_numpy(), device=device)).tolist())
+    cutoff, asked = float(np.quantile(before, 0.6)), 0.7
+    target = ew.targets.share(asked, above=cutoff)
+    found = ew.explain(model, rows, target=target, certify="in-sample", settings=settings)
+    moved = torch.tensor(found.counterfactual.to_numpy(), device=device)
+    with torch.no_grad():
+        for size in (1, 7, 150):
+            parts = [model.module(moved[k : k + size]).ravel() for k in range(0, 150, size)]
+            assert int((torch.cat(parts) >= cutoff).sum()) >= asked * len(rows)
+    went = (found.counterfactual.to_numpy() != rows.to_numpy()).any(axis=1)
+    assert went.any()
+    after = np.asarray(model.module(moved).tolist(), dtype=np.float64).ravel()[went]
+    assert after.min() - cutoff > 1e-6  # the batch moves outputs by less
+    assert found.status.verdict == "described"
+
+
+def test_single_precision_arrives_in_every_batch() -> None:
+    check_question_holds_in_every_batch("cpu")
+
+
+@pytest.mark.needs("gpu")
+def test_a_question_on_a_device_holds_in_every_batch() -> None:
+    check_question_holds_in_every_batch("cuda")
+
+
 def test_kernels_need_numpy_scipy_pandas_and_the_standard_alone() -> None:
     code = """
 import importlib.abc, sys

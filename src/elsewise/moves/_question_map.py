@@ -188,12 +188,14 @@ def _into(
 ) -> tuple[np.ndarray, np.ndarray]:
     """The way of each row (n, p) into the wanted outputs, and its cost.
 
-    A model that returns single precision is searched in double precision: rows that its own
-    outputs leave outside are searched again, for a point farther inside.
+    In single precision an output depends on the rows it is asked with, in its last digits, and a
+    model of single precision is searched in double precision where it can be: rows then go farther
+    inside, and those that the model's own outputs still leave outside farther again.
     """
     wanted = recorded.question.wanted
     assert wanted is not None  # what this search is for
     single = problem.precise is not problem.outputs
+    single = single or to_numpy(problem.factual_outputs[:1, :]).dtype == np.float32
     chosen, costs = codes, np.full(len(codes), np.inf)
     rows = np.arange(len(codes))
     for inside in FARTHER_INSIDE[1:] if single else FARTHER_INSIDE[:1]:
