@@ -59,6 +59,8 @@ def test_an_exact_sample_is_a_known_target():
     sides = [certified(posed(share, target)).outputs for target in (drawn, exact)]
     assert sides[0].estimate == pytest.approx(sides[1].estimate, rel=1e-9)
     assert sides[1].upper_limit < sides[0].upper_limit
+    assert [side.target_values for side in sides] == [30, None]
+    assert "1 direction, 30 target values]" in str(certified(posed(share, drawn)))
     assert "only 30 values of the target" in sides[0].notice
     assert sides[1].notice == ""
 

@@ -92,7 +92,8 @@ class Frontier:
         here = self.table.iloc[self.knee]
         return (
             f"Frontier of {len(self.table)} points ({self.kind}, {self.rows:,} rows); knee at "
-            f"inputs {here['inputs']:.3g}, outputs {here['outputs']:.3g}: {self.reason}"
+            f"inputs {here['inputs']:.3g}, outputs {here['outputs']:.3g}: {self.reason}. "
+            "Each limit is for a point named beforehand; one chosen after looking may be farther"
         )
 
 

@@ -15,6 +15,7 @@ from elsewise.confidence import (
     Comparison,
     Interval,
     Method,
+    Pairing,
     certificate_limit,
     clustered_limit,
     move_cap,
@@ -222,4 +223,5 @@ def _evidence(
         debiased=debiased,
         rows_needed=needed,
         notice=notice_of(limit),
+        target_values=comparison.sizes[1] if comparison.pairing is Pairing.INDEPENDENT else None,
     )

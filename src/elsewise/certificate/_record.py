@@ -46,6 +46,9 @@ class Evidence:
     no number of them would do."""
     notice: str = ""
     """Why the limit may be too small; nothing if there is no reason."""
+    target_values: int | None = None
+    """Number of values of a sampled target, whose luck the limit counts too; None: there is none.
+    """
 
     @property
     def at_most(self) -> float:
@@ -74,7 +77,7 @@ class Certificate:
     """Level of each limit by itself; None where the rows are the population."""
     trim: float
     rows: int
-    """Number of rows behind both sides."""
+    """Number of rows behind both sides; values of a sampled target come on top."""
     readouts: tuple[Readout, ...] = ()
     """Mean output and share past a cut-off, before and after, each with its own interval."""
     reached: Reached | None = None

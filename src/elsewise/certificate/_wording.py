@@ -215,4 +215,5 @@ def _side_text(side: Evidence) -> str:
     if side.probability is not None:
         parts.append(f"P {probability_text(side.probability)}")
     directions = f"{side.directions} direction{'s' if side.directions > 1 else ''}"
-    return f"{', '.join(parts)}  [{side.method}, {directions}]"
+    values = "" if side.target_values is None else f", {side.target_values:,} target values"
+    return f"{', '.join(parts)}  [{side.method}, {directions}{values}]"
