@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import json
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -40,6 +41,7 @@ ERRORS, LEAST = 5.0, 4.0
 """Shifts in standard errors of the functional; cells that cannot reach the least are left out."""
 MANY, FEW = 100_000, 20_000
 METHODS = ("elsewise", "SHAP", "classifier", "PSI")
+FEWEST = 4
 SEEDS = {300: 4, 1000: 2, 5000: 1}
 """Runs of a cell in a round; each size has about the same processor time."""
 
@@ -243,18 +245,22 @@ def stability_index(before: pd.Series[Any], after: pd.Series[Any]) -> float:
 
 
 def runs(
-    make: Callable[..., World], arguments: Any, size: int, seed: int
+    make: Callable[..., World], arguments: Any, size: int, seed: int, done: set[Any]
 ) -> Iterator[dict[str, Any]]:
-    """Yield a record for each kind of shift, on the same rows.
+    """Yield a record for each kind of shift that is not done, on the same rows.
 
-    The bias is measured against the same rows without the shift, whose parts have mean 0 and nearly
-    the same sampling errors, and against what the shift did to these very rows: both have the mean
-    of the truth, and leave a fraction of the noise.
+    The bias is measured so that most of the noise is gone, which does not change its mean: what the
+    shift did to these very rows stands for the truth, and the parts are compared with those of the
+    same rows without the shift, or of a quantile, where that does not help, averaged with those of
+    the second sample as before and the first one, shifted, as after.
     """
     world = make(arguments)
     before, plain = (world.sample(size, [side, seed, size]) for side in (1, 2))
     unshifted: dict[str, pd.Series[float]] = {}
     for kind in KINDS:
+        cell = {"kind": kind, "model": world.name, "rows": size, "attributes": world.attributes}
+        if (kind, world.name, size, world.attributes, seed) in done:
+            continue
         if kind == "decoy" and world.idle is None:
             continue
         amount, change, errors = 0.0, 0.0, 0.0
@@ -263,23 +269,29 @@ def runs(
             if errors < LEAST:
                 continue
         after = world.plant(plain, kind, amount, [seed, size])
+        asked = {"functional": functional_of(kind), "seed": seed, "progress": False}
         started = time.process_time()
-        found = ew.difference(
-            world.score, before, after, functional=functional_of(kind), seed=seed, progress=False
-        )
+        found = ew.difference(world.score, before, after, **asked)
         spent = time.process_time() - started
         table = found.table().loc[before.columns]
         true = (table.index == world.true(kind)).astype(float)
-        record = {"kind": kind, "model": world.name, "rows": size, "attributes": world.attributes}
-        record |= {"rejected": found.p_value <= 0.05, "seconds": spent, "errors": errors}
+        record = cell | {"seed": seed, "rejected": found.p_value <= 0.05}
+        record |= {"seconds": spent, "errors": errors}
         record["cover"] = bool(table["low"].le(true * change).all())
         record["cover"] &= bool(table["high"].ge(true * change).all())
         if kind in NULLS:
-            unshifted[str(functional_of(kind))] = table["part"]
+            unshifted[kind] = table["part"]
         else:
-            done = value(world.score(after), kind) - value(world.score(plain), kind)
-            off = table["part"] - unshifted[str(functional_of(kind))] - true * done
+            did = value(world.score(after), kind) - value(world.score(plain), kind)
+            if kind == "scale":
+                other = world.plant(before, kind, amount, [seed, size])
+                back = ew.difference(world.score, plain, other, draws=19, **asked).table()
+                did += value(world.score(other), kind) - value(world.score(before), kind)
+                off = (table["part"] + back["part"][table.index] - true * did) / 2.0
+            else:
+                off = table["part"] - unshifted["none"] - true * did
             record["off"] = (off / change).tolist()
+            record["place"] = int(true.argmax())
             first = {"elsewise": found.table().index[0]} | rivals(world, before, after)
             record |= {method: name == world.true(kind) for method, name in first.items()}
         yield record
@@ -289,16 +301,24 @@ def bias_of(cells: pd.DataFrame) -> tuple[float, float]:
     """Return the largest mean error over the attributes of one cell, and its standard error."""
     errors = np.stack(cells["off"].tolist())
     worst = int(np.abs(errors.mean(axis=0)).argmax())
-    spread = errors[:, worst].std(ddof=1) if len(errors) > 1 else np.nan
-    return float(np.abs(errors[:, worst].mean())), float(spread / len(errors) ** 0.5)
+    spread = errors[:, worst].std(ddof=1) / len(errors) ** 0.5
+    return float(np.abs(errors[:, worst].mean())), float(spread)
 
 
 def worst_of(cells: pd.DataFrame) -> str:
-    """Return the largest bias over cells, with the standard error and the cell."""
-    keys = ["model", "rows", "attributes", "kind"]
-    found = [(*bias_of(cell), name) for name, cell in cells.groupby(keys)]
+    """Return the largest bias over cells of a few runs, its standard error, and the cell."""
+    groups = cells.groupby(["model", "rows", "attributes", "kind"])
+    found = [(*bias_of(cell), name) for name, cell in groups if len(cell) >= FEWEST]
+    if not found:
+        return "-"
     bias, noise, (model, rows, attributes, kind) = max(found, key=lambda each: each[0])
     return f"{bias:.3f} ± {noise:.3f} ({model}, {rows:,} rows, {attributes} columns, {kind})"
+
+
+def own_bias(cells: pd.DataFrame) -> str:
+    """Return the mean error of the shifted attribute over all cells, and its standard error."""
+    own = [off[int(place)] for off, place in zip(cells["off"], cells["place"], strict=True)]
+    return f"{np.mean(own):+.3f} ± {np.std(own, ddof=1) / len(own) ** 0.5:.3f}"
 
 
 def percent(cells: pd.DataFrame, name: str) -> str:
@@ -313,8 +333,9 @@ def written(table: pd.DataFrame) -> str:
         f"Measured on {datetime.date.today()}, 2 cores, one thread, {len(table):,} runs "
         f"({len(made):,} on made-up rows), by `python -m benchmarks.difference`. The shift is "
         f"{ERRORS:g} standard errors of the functional; cells in which it cannot be {LEAST:g} are "
-        "left out. Biases are shares of the change, the largest of all attributes and cells, with "
-        "their standard error.",
+        "left out. Biases are shares of the change, with standard errors: that of the shifted "
+        "attribute over all cells, and the largest of all attributes in a cell of at least "
+        f"{FEWEST} runs.",
     ]
     for title, cells in (("Made-up rows", made), ("HELOC and cardio", table.drop(made.index))):
         if len(cells):
@@ -325,29 +346,32 @@ def written(table: pd.DataFrame) -> str:
 def _section(cells: pd.DataFrame) -> list[str]:
     shifted, null = (cells[cells["kind"].isin(NULLS) == flag] for flag in (False, True))
     lines = [
-        "| shift | runs | " + " first | ".join(METHODS) + " first | covered | largest bias |",
-        "|---|---|" + "---|" * 6,
+        "| shift | runs | " + " first | ".join(METHODS) + " first | covered | its bias "
+        "| largest bias of any attribute |",
+        "|---|---|" + "---|" * 7,
     ]
     for kind in (*KINDS[2:], "all"):
         part = shifted if kind == "all" else shifted[shifted["kind"] == kind]
         if len(part):
             shares = " | ".join(percent(part, name) for name in (*METHODS, "cover"))
-            lines.append(f"| {kind} | {len(part)} | {shares} | {worst_of(part)} |")
+            biases = f"{own_bias(part)} | {worst_of(part)}"
+            lines.append(f"| {kind} | {len(part)} | {shares} | {biases} |")
     lines += [
         "",
         f"Without a shift, {len(null)} runs: covered in {percent(null, 'cover')}, "
         f'"nothing changed" rejected at 5 % in {percent(null, "rejected")}.',
         "",
-        "| model | rows a side | columns | runs | elsewise first | covered | largest bias "
-        "| processor seconds |",
-        "|---|---|---|---|---|---|---|---|",
+        "| model | rows a side | columns | runs | elsewise first | covered | its bias "
+        "| largest bias | processor seconds |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
     for (name, size, count), part in cells.groupby(["model", "rows", "attributes"]):
         moved = part[~part["kind"].isin(NULLS)]
-        bias, noise, kind = max((*bias_of(cell), kind) for kind, cell in moved.groupby("kind"))
+        each = [(*bias_of(c), kind) for kind, c in moved.groupby("kind") if len(c) >= FEWEST]
+        worst = "{:.3f} ± {:.3f} ({})".format(*max(each)) if each else "-"
         lines.append(
             f"| {name} | {size:,} | {count} | {len(part)} | {percent(moved, 'elsewise')} | "
-            f"{percent(part, 'cover')} | {bias:.3f} ± {noise:.3f} ({kind}) | "
+            f"{percent(part, 'cover')} | {own_bias(moved)} | {worst} | "
             f"{part['seconds'].mean():.1f} |"
         )
     return lines
@@ -361,11 +385,14 @@ def main() -> None:
     parser.add_argument("--attributes", type=int, nargs="+", default=[4, 10, 30])
     parser.add_argument("--real", nargs="*", default=["HELOC", "cardio"])
     parser.add_argument("--page", type=Path, default=PAGE)
-    parser.add_argument("--keep", type=Path, help="also write every run, as JSON")
+    parser.add_argument("--keep", type=Path, help="JSON of all runs; goes on where it stopped")
     options = parser.parse_args()
     worlds = [(make, count) for count in options.attributes for make in (linear, trees)]
     worlds += [(real, name) for name in options.real]
     found: list[dict[str, Any]] = []
+    if options.keep and options.keep.exists():
+        found = json.loads(options.keep.read_text(encoding="utf-8"))
+    done = {(r["kind"], r["model"], r["rows"], r["attributes"], r["seed"]) for r in found}
     for turn in range(options.rounds):
         for size in options.sizes:
             for make, arguments in worlds:
@@ -374,13 +401,13 @@ def main() -> None:
                     continue
                 count = SEEDS.get(size, 1)
                 for seed in range(turn * count, (turn + 1) * count):
-                    found += runs(make, arguments, size, seed)
+                    found += runs(make, arguments, size, seed, done)
                 print(
                     turn, arguments, make.__name__, size, f"{time.process_time():.0f} s", flush=True
                 )
             table = pd.DataFrame(found)
             if options.keep:
-                table.to_json(options.keep)
+                options.keep.write_text(json.dumps(found), encoding="utf-8")
             head, rest = options.page.read_text(encoding="utf-8").split(START)
             text = head + START + written(table) + END + rest.split(END)[1]
             options.page.write_text(text, encoding="utf-8")

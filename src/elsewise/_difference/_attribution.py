@@ -38,7 +38,7 @@ USUAL = 0.99
 sample's rows are from each other."""
 CATEGORY, CHANGED = 2.0, 0.25
 """Weights of distances where rows are matched: of categories, and of attributes whose own
-distribution changed; chosen on made-up samples, not those of the benchmark."""
+distribution changed; chosen on samples like the benchmark's made-up ones, with other models."""
 QUANTILES, FEW_VALUES, MUCH_MISSING = (0.1, 0.5, 0.9), 10, 0.05
 """A change of a number is told by a quantile, of few values or much missing by their shares."""
 MOST_GROUPS, LEAST_GAIN, NOISE_GAIN = 4, 0.02, 10.0
@@ -256,8 +256,8 @@ def _attributed(
 
     The influence of a row is estimated by its mean influence over rows it is paired with at random
     (the projection of a two-sample U-statistic); what matched pairs add to the influences of their
-    rows is a mean over pairs. Against repeated sampling the standard errors so found are 0 to 15 %
-    too wide, those of pairs alone up to three times too narrow.
+    rows is a mean over pairs. Standard errors so found are right or too wide (docs/difference.md),
+    those of pairs alone up to three times too narrow.
     """
     rng = np.random.default_rng([seed, *b"orders"])
     sizes, count, most = samples.sizes, len(samples.columns), max(samples.sizes)

@@ -81,9 +81,15 @@ def draw_bars(bars: Bars, ax: Axes | None = None) -> Axes:
     ax.set_yticks(np.arange(count), [readable(name, 28) for name in bars.names])
     ax.invert_yaxis()
     if bars.texts:
-        ax.bar_label(drawn, bars.texts, padding=4, fontsize="small", color=INK)
-        # Room for the words to the right of the longest bar.
-        ax.set_xlim(min(0.0, float(starts.min())), 2.2 * (float(ends.max()) or 1.0))
+        style: dict[str, Any] = {"va": "center", "fontsize": "small", "color": INK}
+        for place, (end, words) in enumerate(
+            zip(np.maximum(starts, ends), bars.texts, strict=True)
+        ):
+            ax.annotate(words, (end, place), (4, 0), textcoords="offset points", **style)
+        low = float(min(starts.min(), ends.min()))
+        length = float(max(starts.max(), ends.max())) - low or 1.0
+        # Bars that do not start at nothing stand off the axis; the words have room to the right.
+        ax.set_xlim(low - 0.05 * length if starts.any() else low, low + 2.2 * length)
     if bars.axis.percent:
         percent_axis(ax, "x")
     return dress(ax, title=readable(bars.title), x=readable(bars.axis.label, 60), grid="x")
