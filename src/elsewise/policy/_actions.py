@@ -7,7 +7,8 @@ literal: a row for which the result is not legal cannot take the action.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -82,11 +83,11 @@ class Movable:
     """ndarray (L, len(columns)): codes of a category or a group; None for a number."""
     levels: tuple[str, ...]
     """What a category or a group can be, by its code."""
-    amounts: np.ndarray
+    amounts: np.ndarray = field(default_factory=partial(np.empty, 0))
     """ndarray (A,): increasing positive amounts that may be added to a number."""
-    values: np.ndarray
+    values: np.ndarray = field(default_factory=partial(np.empty, 0))
     """ndarray (B,): numbers that it may be set to."""
-    grid: float
+    grid: float = 0.0
     """Parts of a unit that a number counts in; 0: no grid."""
 
     def rounded(self, change: np.ndarray) -> np.ndarray:
@@ -110,10 +111,10 @@ class Movable:
 
 def movables(schema: Schema, seen: np.ndarray) -> tuple[Movable, ...]:
     """Return what may move, with the amounts people would write; ``seen`` (m, p) are codes."""
-    return tuple(_attribute(schema, unit, seen) for unit in units(schema, seen))
+    return tuple(_movable(schema, unit, seen) for unit in units(schema, seen))
 
 
-def _attribute(schema: Schema, unit: Unit, seen: np.ndarray) -> Movable:
+def _movable(schema: Schema, unit: Unit, seen: np.ndarray) -> Movable:
     features = [schema.features[j] for j in unit.columns]
     first, grouped = features[0], features[0].group is not None
     levels = tuple(f.name for f in features) if grouped else first.levels
@@ -121,23 +122,18 @@ def _attribute(schema: Schema, unit: Unit, seen: np.ndarray) -> Movable:
         name=one_line(first.group if grouped else first.name),
         columns=np.array(unit.columns),
         scale=unit.scale,
-        choices=unit[1],
+        choices=unit.choices,
         levels=tuple(map(one_line, levels)),
-        amounts=np.empty(0),
-        values=np.empty(0),
-        grid=0.0,
     )
-    if unit[1] is not None:
-        return plain
     column = seen[:, unit.columns[0]]
     known = column[~np.isnan(column)]
+    if unit.choices is not None or not known.size:
+        return plain
     grid = _grid(known, whole=first.kind is Kind.INTEGER)
-    if declared := getattr(first, "resolution", None):
-        grid = 1.0 / declared
-    reach = max(float(np.ptp(known)) if known.size else 0.0, unit.scale)
+    reach = max(float(np.ptp(known)), unit.scale)
     amounts = _amounts(max(SMALLEST * unit.scale, 1.0 / grid if grid else 0.0), reach, grid)
-    values = np.quantile(known, SET_LEVELS) if known.size else known
-    return replace(plain, amounts=amounts, values=_two_digits(values, grid), grid=grid)
+    values = _two_digits(np.quantile(known, SET_LEVELS), grid)
+    return replace(plain, amounts=amounts, values=values, grid=grid)
 
 
 def _grid(known: np.ndarray, *, whole: bool) -> float:

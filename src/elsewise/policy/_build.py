@@ -20,10 +20,10 @@ from elsewise.policy._candidates import Table, propose, refine
 from elsewise.policy._cost_table import Standing, Trial, prices_of
 from elsewise.policy._memo import CHEAPEST, in_words
 from elsewise.policy._policy import Count, Line, Policy
-from elsewise.policy._rule import grow_rule, holds, rule_words
+from elsewise.policy._rule import Condition, grow_rule, holds, rule_words
 from elsewise.policy._select import Caps, choose_actions, is_served, serve
 from elsewise.request import Kind, Verdict, halve, populate
-from elsewise.targets import Share, Target, question_of
+from elsewise.targets import Question, Share, Target, question_of
 from elsewise.text import amount, percent
 
 if TYPE_CHECKING:
@@ -38,11 +38,18 @@ FIT_ROWS = 1000
 class Study:
     """What a policy was chosen on and is counted on."""
 
+    explanation: Explanation
+    trial: Trial
     known: tuple[Movable, ...]
     table: Table
     fit: Standing
     """Rows in need that actions were chosen on."""
     caps: Caps
+    cells: int
+    ruled: bool
+    """Whether a rule says who takes which action."""
+    asked: float
+    """Share of all rows asked to be inside."""
     everything: Standing
     """All explained rows."""
     unseen: np.ndarray | None
@@ -119,10 +126,18 @@ def build_policy(
             expected = "a number above 0, or None" if top == inf else "a share in (0, 1]"
             fix = "leave it out for no limit"
             raise InvalidInput(name, expected=expected, received=repr(value), fix=fix)
+    asked = {"cells": int(cells), "ruled": assign == "rule", "share": reach, "moved": rows_moved}
     with using(explanation.settings.resources):
-        study, trial = _study(explanation, target, cells, cost, limits, rows_moved, reach)
-        asked = study.caps.share or explanation.problem.bounds.reach or 1.0
-        return _assembled(explanation, study, trial, int(k), assign, cells, asked)
+        study = _study(explanation, target, cost, limits, asked)
+        table, chosen = refine(
+            study.trial,
+            study.fit,
+            study.known,
+            study.table,
+            study.cells,
+            lambda arriving, start: _chosen(study, arriving, int(k), start)[0],
+        )
+        return _counted(_assigned(replace(study, table=table), int(k), chosen))
 
 
 def _check_count(name: str, value: object) -> None:
@@ -131,33 +146,41 @@ def _check_count(name: str, value: object) -> None:
         raise InvalidInput(name, expected="a whole number >= 1", received=repr(value), fix=fix)
 
 
-def _study(
-    explanation: Explanation,
-    target: Target | Share | None,
-    cells: int,
-    cost: Any,
-    limits: Mapping[str, float | None],
-    rows_moved: float | None,
-    reach: float | None,
-) -> tuple[Study, Trial]:
-    """Fill the table of rows in need by candidate actions."""
-    problem, encoder = explanation.problem, explanation.encoder
-    codes = _double(problem.factual)
+def _question(explanation: Explanation, target: Any) -> Question:
+    """Return what is asked, by the policy's target or the explanation's own."""
+    problem = explanation.problem
     resolved: Any = problem.target if target is None else target
     if isinstance(resolved, Share):
         resolved = resolved.resolved(explanation.factual_outputs)
-    chance = problem.outputs.probability
-    asked = question_of(resolved, problem.outputs.columns, probability=chance)
+    asked = question_of(resolved, problem.outputs.columns, probability=problem.outputs.probability)
     if asked is None or asked.wanted is None:
         fix = "say when a row arrives: explanation.policy(target=targets.at_most(0.5))"
         expected = "at_least, at_most, share, label, or constant with a tolerance"
         raise InvalidInput("target", expected=expected, received=resolved.name, fix=fix)
+    return asked
+
+
+def _study(
+    explanation: Explanation,
+    target: Target | Share | None,
+    cost: Any,
+    limits: Mapping[str, float | None],
+    wish: Mapping[str, Any],
+) -> Study:
+    """Fill the table of rows in need by candidate actions."""
+    problem, question = explanation.problem, _question(explanation, target)
+    codes = _double(problem.factual)
     known = movables(problem.schema, np.concatenate([_double(problem.background), codes]))
-    grid = np.zeros(codes.shape[1])
+    trial = Trial(
+        problem=problem,
+        encoder=explanation.encoder,
+        question=question,
+        cost=cost if callable(cost) else prices_of(problem, cost),
+        most=inf if limits["cost_per_row"] is None else float(limits["cost_per_row"]),
+        grid=np.zeros(codes.shape[1]),
+    )
     for attribute in known:
-        grid[attribute.columns] = attribute.grid
-    paid = cost if callable(cost) else prices_of(problem, cost)
-    trial = Trial(problem=problem, encoder=encoder, question=asked, cost=paid, most=inf, grid=grid)
+        trial.grid[attribute.columns] = attribute.grid
     everything = trial.standing(codes)
     held_out = explanation.certificate.kind is Kind.HELD_OUT
     unseen = halve(problem, explanation.settings.fit_rows).unseen if held_out else None
@@ -166,71 +189,79 @@ def _study(
     fit = everything.take(seen)
     needing = fit.take(np.flatnonzero(fit.needs))
     ends = _double(explanation.rows.codes)[seen[fit.needs]]
-    table = propose(trial, needing, known, ends, cells, problem.generator("policy"))
+    # What a row may cost is a filter on what was found, so that a refusal can say what is cheapest.
+    table = propose(
+        replace(trial, most=inf), needing, known, ends, wish["cells"], problem.generator("policy")
+    )
     cheapest = float(table.arriving.min(initial=inf))
     for name, cap in limits.items():
         if cap is not None and isfinite(cheapest) and cap < cheapest:
             expected = f"at least {cheapest:.4g}, the cost of the cheapest action that helps"
             fix = "raise it, or leave it out to see what can be reached"
             raise InvalidInput(name, expected=expected, received=repr(cap), fix=fix)
-    if (most := limits["cost_per_row"]) is not None:
-        trial = replace(trial, most=most)
-        table = table._replace(costs=np.where(table.costs <= most, table.costs, inf))
     caps = Caps(
         rows=len(seen),
         total=len(codes),
         inside=int((fit.short == 0).sum()),
-        share=reach or (asked.share if asked.kind == "share" else None),
-        moved=rows_moved,
+        share=wish["share"] or (question.share if question.kind == "share" else None),
+        moved=wish["moved"],
         budget=limits["budget"],
     )
-    study = Study(
-        known=known, table=table, fit=needing, caps=caps, everything=everything, unseen=unseen
+    return Study(
+        explanation=explanation,
+        trial=trial,
+        known=known,
+        table=table._replace(costs=np.where(table.costs <= trial.most, table.costs, inf)),
+        fit=needing,
+        caps=caps,
+        cells=wish["cells"],
+        ruled=wish["ruled"],
+        asked=caps.share or problem.bounds.reach or 1.0,
+        everything=everything,
+        unseen=unseen,
     )
-    return study, trial
 
 
-def _assembled(
-    explanation: Explanation,
-    study: Study,
-    trial: Trial,
-    k: int,
-    assign: str,
-    cells: int,
-    asked: float,
-) -> Policy:
-    """Choose the actions, say who takes which, and count."""
-    fit, rules = study.fit, None
-    table, chosen = refine(trial, fit, study.known, study.table, k, study.caps, cells)
-    costs = table.arriving[:, chosen]
-    if assign == "rule" and chosen.size:
-        leaves = grow_rule(explanation.problem.schema, fit.codes, table.arriving, k)
-        chosen, rules = np.array([column for _, column in leaves]), [one for one, _ in leaves]
-        members = np.array([holds(rule, fit.codes) for rule in rules]).T
-        costs = np.where(members, table.arriving[:, chosen], inf)
+def _chosen(
+    study: Study, arriving: np.ndarray, k: int, start: np.ndarray | None
+) -> tuple[np.ndarray, list[tuple[Condition, ...]] | None]:
+    """Return the columns of the actions chosen and, with a rule, whom each is for."""
+    if not study.ruled:
+        return choose_actions(arriving, k, study.caps, start), None
+    leaves = grow_rule(study.trial.problem.schema, study.fit.codes, arriving, k)
+    return np.array([column for _, column in leaves], dtype=np.int64), [who for who, _ in leaves]
+
+
+def _assigned(study: Study, k: int, start: np.ndarray | None) -> Policy:
+    """Choose the actions and say who takes which; nothing is counted yet."""
+    fit, arriving = study.fit, study.table.arriving
+    chosen, rules = _chosen(study, arriving, k, start)
+    costs = arriving[:, chosen]
+    for j, rule in enumerate(rules or ()):
+        costs[~holds(rule, fit.codes), j] = inf
     best = costs.min(axis=1, initial=inf)
     price, tie = serve(best, fit.ties, study.caps)
     served = is_served(best, fit.ties, price, tie)
     used = np.bincount(costs[served].argmin(axis=1) if served.any() else [], minlength=chosen.size)
     # Actions that serve nobody are no part of the answer.
     order = np.argsort(-used, kind="stable")[: int((used > 0).sum())]
-    policy = Policy(
-        explanation=explanation,
-        trial=trial,
-        actions=table.actions.take(chosen[order]),
+    return Policy(
+        explanation=study.explanation,
+        trial=study.trial,
+        actions=study.table.actions.take(chosen[order]),
         rules=None if rules is None else tuple(rules[j] for j in order),
         price=price,
         tie=tie,
-        asked=asked,
+        asked=study.asked,
         explained=Count(0, 0, 0, 0, 0, 0.0),
-        study=replace(study, table=table),
+        study=study,
     )
-    return _counted(policy, study)
 
 
-def _counted(policy: Policy, study: Study) -> Policy:
+def _counted(policy: Policy) -> Policy:
     """Return the policy with what becomes of explained and of held-out rows."""
-    rows, unseen, schema = study.everything, study.unseen, policy.explanation.problem.schema
+    study, schema = policy.studied, policy.explanation.problem.schema
+    rows, unseen = study.everything, study.unseen
     codes, line, costs = policy.take(rows)
     lines = []
     for j, (add, put) in enumerate(zip(*policy.actions, strict=True)):
@@ -291,41 +322,34 @@ def _left(caps: Caps) -> Iterator[str]:
         yield f"at most {percent(caps.moved, exact=True)} of the rows may move{margin}"
 
 
-def curve(policy: Policy, study: Study, most: int, by: str) -> pd.DataFrame:
+def curve(policy: Policy, most: int, by: str) -> pd.DataFrame:
     """Return reach and cost of policies of 1, 2, ... actions, or at growing budgets."""
     _check_count("most", most)
-    arriving, caps, size = study.table.arriving, study.caps, max(1, len(policy.lines))
+    study, size = policy.studied, max(1, len(policy.lines))
     budgets = np.linspace(0.0, policy.explained.cost, most + 1)[1:]
     if by == "k":
-        cases = [(k, caps) for k in range(1, most + 1)]
+        cases = [(k, study.caps) for k in range(1, most + 1)]
     elif by == "budget":
-        cases = [(size, replace(caps, budget=float(budget))) for budget in budgets]
+        cases = [(size, replace(study.caps, budget=float(budget))) for budget in budgets]
     else:
         raise InvalidInput("by", expected="'k' or 'budget'", received=repr(by), fix="by='k'")
-    sets = [choose_actions(arriving, k, one) for k, one in cases]
-    union = np.unique(np.concatenate(sets))
     rows = study.everything if study.unseen is None else study.everything.take(study.unseen)
     rows = rows.take(np.flatnonzero(rows.needs)[:FIT_ROWS])
-    costs, short = policy.trial.table(rows, study.table.actions.take(union))
-    costs[short > 0] = inf
     found = []
-    for (k, one), chosen in zip(cases, sets, strict=True):
-        fitted = arriving[:, chosen].min(axis=1, initial=inf)
-        price, tie = serve(fitted, study.fit.ties, one)
-        best = costs[:, np.searchsorted(union, chosen)].min(axis=1, initial=inf)
-        kept = is_served(best, rows.ties, price, tie)
-        served = is_served(fitted, study.fit.ties, price, tie)
-        count = Count.of(rows, np.where(kept, 0, -1), best)
+    for k, caps in cases:
+        made = _assigned(replace(study, caps=caps), k, None)
+        count, fit = (Count.of(part, *made.take(part)[1:]) for part in (rows, study.fit))
         limit = np.nan if study.unseen is None else count.limits(policy.level)[0]
-        budget = inf if one.budget is None else one.budget
-        found.append((k, budget, count.reach, count.mean_cost, limit, float(served.mean())))
+        budget = inf if caps.budget is None else caps.budget
+        found.append((k, budget, count.reach, count.mean_cost, limit, fit.reach))
     columns = ["k", "budget", "reach", "mean_cost", "limit", "reach_fit"]
     return pd.DataFrame(found, columns=columns)
 
 
-def certificate(policy: Policy, study: Study) -> Certificate:
+def certificate(policy: Policy) -> Certificate:
     """Certify distances and moves of the policy's rows on those held out, if there are any."""
-    explanation, rows = policy.explanation, study.everything
+    explanation, study = policy.explanation, policy.studied
+    rows = study.everything
     problem, settings = explanation.problem, explanation.settings
     if study.unseen is not None:
         problem, rows = halve(problem, settings.fit_rows).tested, rows.take(study.unseen)

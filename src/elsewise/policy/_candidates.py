@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from elsewise._arrays import to_numpy
 from elsewise.policy._actions import MANTISSAS, Actions, Movable, joined, pairs, single_edits
 from elsewise.policy._cost_table import Standing, Trial
-from elsewise.policy._select import Caps, choose_actions, far_price
+from elsewise.policy._select import far_price
 
 JOINED = 1500
 """Most joined edits tried per number of cells."""
@@ -166,28 +166,29 @@ def refine(
     rows: Standing,
     known: Sequence[Movable],
     table: Table,
-    k: int,
-    caps: Caps,
     cells: int,
+    choose: Callable[[np.ndarray, np.ndarray | None], np.ndarray],
 ) -> tuple[Table, np.ndarray]:
-    """Choose ``k`` candidates, then try other amounts, one edit less and one more.
+    """Choose candidates, then try other amounts, one edit less and one more.
+
+    Parameters
+    ----------
+    choose
+        Given the costs (m, C) of rows that arrive and the columns chosen before, returns columns.
 
     Returns
     -------
     tuple of Table and ndarray of int
         The candidates, with the new ones, and the places of those chosen.
     """
-    chosen = choose_actions(table.arriving, k, caps)
+    chosen = choose(table.arriving, None)
     extra = single_edits(known, rows.codes.shape[1], MANTISSAS)
     for _ in range(ROUNDS):
         near = joined([*_neighbours(table.actions.take(chosen), known, extra, cells)] or [extra])
-        grown = table.joined(Table.of(trial, rows, near.distinct()))
-        # The exchanges may use every column: those at hand before and those just added.
-        better = choose_actions(grown.arriving, k, caps, start=chosen)
-        table = grown
-        if np.array_equal(better, chosen):
+        table = table.joined(Table.of(trial, rows, near.distinct()))
+        before, chosen = chosen, choose(table.arriving, chosen)
+        if np.array_equal(before, chosen):
             break
-        chosen = better
     return table, chosen
 
 
@@ -197,28 +198,27 @@ def _neighbours(
     """Yield actions that differ from the given ones in one edit."""
     used = _used(actions, known)
     for k, attribute in enumerate(known):
-        mine, column = actions.take(used[:, k]), attribute.columns[0]
-        if not len(mine.add):
-            continue
-        dropped = Actions(mine.add.copy(), mine.put.copy())
-        dropped.add[:, attribute.columns], dropped.put[:, attribute.columns] = 0.0, np.nan
-        yield dropped
-        # The same place in every action with another edit of this attribute: other amounts.
+        mine = actions.take(used[:, k])
+        rest = Actions(mine.add.copy(), mine.put.copy())
+        rest.add[:, attribute.columns], rest.put[:, attribute.columns] = 0.0, np.nan
+        yield rest
         others = extra.take(_used(extra, [attribute])[:, 0])
-        first, second = np.nonzero(_closest(mine, others, column))
-        yield pairs(dropped.take(first), others.take(second))
+        first, second = np.nonzero(_closest(mine, others, attribute.columns[0]))
+        yield pairs(rest.take(first), others.take(second))
     room = used.sum(axis=1) < cells
-    if room.any():
-        first, second = np.nonzero(~(used[room][:, None] & _used(extra, known)[None]).any(axis=2))
-        yield pairs(actions.take(np.flatnonzero(room)[first]), extra.take(second))
+    first, second = np.nonzero(~(used[room][:, None] & _used(extra, known)[None]).any(axis=2))
+    yield pairs(actions.take(np.flatnonzero(room)[first]), extra.take(second))
 
 
 def _closest(mine: Actions, others: Actions, column: int) -> np.ndarray:
     """Return, bool (c, S), the other edits of the same kind next to each action's own."""
-    add, put = mine.add[:, column, None], mine.put[:, column, None]
-    alike = (add != 0) & (np.sign(add) == np.sign(others.add[:, column]))
-    gap = np.where(alike, np.abs(add - others.add[:, column]), np.inf)
-    both = (add == 0) & ~np.isnan(others.put[:, column])
-    gap = np.where(both, np.abs(put - others.put[:, column]), gap)
+    (way, size), (other_way, other_size) = (
+        (np.sign(add), np.where(add != 0, add, put))
+        for add, put in (
+            (mine.add[:, column, None], mine.put[:, column, None]),
+            (others.add[:, column], others.put[:, column]),
+        )
+    )
+    gap = np.where(way == other_way, np.abs(size - other_size), np.inf)
     nearest = np.sort(gap, axis=1)[:, :NEAR].max(axis=1, initial=0.0)
     return np.asarray(np.isfinite(gap) & (gap <= nearest[:, None]))

@@ -18,12 +18,6 @@ from elsewise.request import Problem, broken_rows
 from elsewise.targets import Question, Wanted
 
 
-def shortfall(wanted: Wanted, outputs: np.ndarray, probability: bool) -> np.ndarray:
-    """Return how far each row (n,) of outputs (n, K) is outside the wanted set; 0 inside."""
-    gap = np.maximum(-wanted.margins(outputs, probability), np.finfo(np.float64).tiny)
-    return np.where(wanted.contains(outputs), 0.0, gap)
-
-
 def prices_of(problem: Problem, given: Mapping[Any, float] | None) -> list[float] | None:
     """Return a price per column, from ``given`` or the schema; None where nothing has a price."""
     features = problem.schema.features
@@ -88,8 +82,10 @@ class Trial:
         return to_numpy(model.values(model.place(codes))).astype(np.float64)
 
     def short(self, outputs: np.ndarray) -> np.ndarray:
-        """Return how far rows with outputs (n, K) are outside the wanted set, (n,)."""
-        return shortfall(self.wanted, outputs, self.problem.outputs.probability)
+        """Return how far rows with outputs (n, K) are outside the wanted set, (n,); 0 inside."""
+        margins = self.wanted.margins(outputs, self.problem.outputs.probability)
+        gap = np.maximum(-margins, np.finfo(np.float64).tiny)
+        return np.where(self.wanted.contains(outputs), 0.0, gap)
 
     def standing(self, codes: np.ndarray) -> Standing:
         """Ask the model about rows as they are."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from hashlib import sha256
 from math import inf
 from pathlib import Path
@@ -36,10 +36,6 @@ if TYPE_CHECKING:
 
 
 FILE = "policy.json"
-# Fields that are written as they are.
-SAVED = ["rules", "price", "tie", "asked", "lines", "means", "explained", "unseen", "verdict"]
-SAVED += ["reason"]
-ACTIONS = ("add", "put")
 GOOD = ("certified", "reached, not certified", "described", "nothing to do")
 
 
@@ -71,17 +67,14 @@ class Count(NamedTuple):
     @classmethod
     def of(cls, rows: Standing, line: np.ndarray, costs: np.ndarray) -> Count:
         """Count rows, given the line (n,) each follows, -1 for none, and its cheapest way there."""
-        paid = costs[line >= 0]
         counts = rows.short == 0, rows.needs, np.isfinite(costs), line >= 0
-        inside, needing, helped, arriving = (int(one.sum()) for one in counts)
-        return cls(len(rows.codes), inside, needing, helped, arriving, float(paid.sum()))
+        cost = float(costs[line >= 0].sum())
+        return cls(len(rows.codes), *(int(one.sum()) for one in counts), cost=cost)
 
     def check(self) -> None:
         """Refuse counts, read from a file, that no rows have."""
-        room = self.rows - self.inside
-        if not (self.rows > 0 <= self.inside and 0 <= self.arriving <= self.helped <= self.needing):
-            raise ValueError("counts of no rows")
-        if self.needing > room or not 0.0 <= self.cost < inf:
+        few = 0 <= self.arriving <= self.helped <= self.needing <= self.rows - self.inside
+        if not (self.rows > 0 <= self.inside and few and 0.0 <= self.cost < inf):
             raise ValueError("counts of no rows")
 
     @property
@@ -107,7 +100,30 @@ class Count(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Saved:
+class _Answer:
+    """What a policy says beside its actions; saved as it is."""
+
+    rules: tuple[tuple[Condition, ...], ...] | None
+    """Whom each action is for; None: each row takes the cheapest action that brings it there."""
+    price: float
+    """Rows whose (cost, tie) is at most this are served; infinite where all are."""
+    tie: float
+    asked: float
+    """Share of all rows asked to be inside."""
+    explained: Count
+    """Of all explained rows."""
+    lines: tuple[Line, ...] = ()
+    means: tuple[float, float] = (0.0, 0.0)
+    """Mean first output of the explained rows, before and after."""
+    unseen: Count | None = None
+    """Of the rows that were held out; None without a certificate."""
+    verdict: Verdict = Verdict.NOT_POSSIBLE
+    reason: str = ""
+    """Why there is no action, or why rows that an action would help stay."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Saved(_Answer):
     """A policy's file, which may be anybody's: under the names and types of the fields."""
 
     rows: str
@@ -117,74 +133,37 @@ class _Saved:
     question: Question
     grid: tuple[float, ...]
     cost: str | tuple[float, ...] | None
-    rules: tuple[tuple[Condition, ...], ...] | None
-    price: float
-    tie: float
-    asked: float
-    lines: tuple[Line, ...]
-    means: tuple[float, float]
-    explained: Count
-    unseen: Count | None
-    verdict: Verdict
-    reason: str
 
     def actions(self, explanation: Explanation) -> Actions:
         """Return the actions; refuse what does not fit them, one another or the run."""
         if self.rows != _fingerprint(explanation):
             raise ValueError("it is of another run")
-        for found in filter(None, (self.explained, self.unseen)):
-            found.check()
-        columns, count = len(explanation.encoder.columns), len(self.lines)
         if self.question.wanted is None:
             raise ValueError("a question that counts no rows")
         self.question.wanted.check(explanation.problem.outputs.columns)
-        wrong = isinstance(self.cost, str) and self.cost != "function"
-        widths = {columns, len(self.grid), *map(len, self.add + self.put)}
-        widths |= {len(self.cost)} if isinstance(self.cost, tuple) else set()
-        counts = {
-            count,
-            len(self.add),
-            len(self.put),
-            *([] if self.rules is None else [len(self.rules)]),
-        }
-        asked = [condition.column for rule in self.rules or () for condition in rule]
-        if (
-            wrong
-            or widths != {columns}
-            or counts != {count}
-            or not set(asked) <= set(range(columns))
-        ):
+        for found in filter(None, (self.explained, self.unseen)):
+            found.check()
+        columns = len(explanation.encoder.columns)
+        prices = [self.cost] if isinstance(self.cost, tuple) else []
+        known = bool(prices) or self.cost in (None, "function")
+        widths = {columns, *map(len, (self.grid, *prices, *self.add, *self.put))}
+        counts = {len(part) for part in (self.lines, self.add, self.put, self.rules or self.lines)}
+        asked = {condition.column for rule in self.rules or () for condition in rule}
+        if not known or widths != {columns} or len(counts) > 1 or not asked <= set(range(columns)):
             raise ValueError("its parts do not fit one another")
-        add, put = (np.array(getattr(self, name), float).reshape(-1, columns) for name in ACTIONS)
+        add, put = (np.array(table, float).reshape(-1, columns) for table in (self.add, self.put))
         if not np.isfinite(add).all() or np.isinf(put).any():
             raise ValueError("an action without a number")
         return Actions(add, put)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class Policy:
+class Policy(_Answer):
     """At most k actions and who takes which; made by `Explanation.policy`."""
 
     explanation: Explanation
     trial: Trial
     actions: Actions
-    rules: tuple[tuple[Condition, ...], ...] | None
-    """Whom each action is for; None: each row takes the cheapest action that brings it there."""
-    price: float
-    """Rows whose (cost, tie) is at most this are served; infinite where all are."""
-    tie: float
-    explained: Count
-    """Of all explained rows."""
-    asked: float
-    """Share of all rows asked to be inside."""
-    lines: tuple[Line, ...] = ()
-    means: tuple[float, float] = (0.0, 0.0)
-    """Mean first output of the explained rows, before and after."""
-    unseen: Count | None = None
-    """Of the rows that were held out; None without a certificate."""
-    verdict: Verdict = Verdict.NOT_POSSIBLE
-    reason: str = ""
-    """Why there is no action, or why rows that an action would help stay."""
     study: Study | None = None
     """What the curve and the certificate need; not saved."""
 
@@ -242,7 +221,9 @@ class Policy:
         """Return one row per action: what, for whom, how many explained rows, their mean cost."""
         return pd.DataFrame(self.lines, columns=Line._fields)
 
-    def _studied(self) -> Study:
+    @property
+    def studied(self) -> Study:
+        """What the policy was chosen on; refused where it was loaded."""
         if self.study is None:
             expected, fix = "a policy as it was made", "call explanation.policy(...) again"
             received = "a loaded one, which has no table of candidates"
@@ -268,7 +249,7 @@ class Policy:
         """
         from elsewise.policy._build import curve
 
-        return curve(self, self._studied(), most, by)
+        return curve(self, most, by)
 
     def plot(self, ax: Axes | None = None, by: str = "k") -> Axes:
         """Draw reach and cost against the number of actions or the budget."""
@@ -280,7 +261,7 @@ class Policy:
         """Return distances and moves of the policy, certified as the explanation's are."""
         from elsewise.policy._build import certificate
 
-        return certificate(self, self._studied())
+        return certificate(self)
 
     @property
     def summary(self) -> tuple[str, ...]:
@@ -300,12 +281,11 @@ class Policy:
         """
         place = Path(folder) if not run else self.explanation.save(folder)
         trial = self.trial
-        record: dict[str, Any] = {name: getattr(self, name) for name in SAVED}
-        record |= {name: getattr(self.actions, name).tolist() for name in ACTIONS}
+        record: dict[str, Any] = {name: getattr(self, name) for name in _ANSWER}
+        record |= {name: table.tolist() for name, table in self.actions._asdict().items()}
         record |= {"question": asdict(trial.question), "most": trial.most}
-        record |= {"grid": trial.grid.tolist()}
         record["cost"] = "function" if callable(trial.cost) else trial.cost
-        record["rows"] = _fingerprint(self.explanation)
+        record |= {"grid": trial.grid.tolist(), "rows": _fingerprint(self.explanation)}
         write_text(json.dumps(record, indent=1), place / FILE)
         return place
 
@@ -332,8 +312,11 @@ class Policy:
                 grid=np.array(saved.grid),
             ),
             actions=actions,
-            **{name: getattr(saved, name) for name in SAVED},
+            **{name: getattr(saved, name) for name in _ANSWER},
         )
+
+
+_ANSWER = tuple(field.name for field in fields(_Answer))
 
 
 def _fingerprint(explanation: Explanation) -> str:

@@ -147,7 +147,7 @@ def choose_actions(
 def _at_price(costs: np.ndarray, k: int, price: float, start: np.ndarray | None) -> np.ndarray:
     """Choose at one price, by exchanges from several greedy beginnings; the best of them."""
     capped = np.minimum(costs, price)
-    if start is not None:
+    if start is not None and start.size:
         starts = [start.tolist()]
     else:
         totals = capped.sum(axis=0)
