@@ -15,7 +15,7 @@ import numpy as np
 
 from elsewise.features import Kind, Schema
 from elsewise.moves import Unit, units
-from elsewise.text import amount, one_line
+from elsewise.text import one_line
 
 MANTISSAS = (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0)
 """First digits of the amounts that an action adds."""
@@ -97,16 +97,15 @@ class Movable:
             place = np.searchsorted(np.sqrt(self.amounts[1:] * self.amounts[:-1]), size)
         return np.asarray(np.sign(change) * (self.amounts[place] if self.amounts.size else 0.0))
 
-    def words(self, add: np.ndarray, put: np.ndarray) -> str:
-        """Say what an action (p,) does to this attribute; "" where it does nothing."""
+    def words(self, add: np.ndarray, put: np.ndarray) -> tuple[str, str] | None:
+        """Say what an action (p,) does to this attribute: a verb and the rest, or nothing."""
         first = self.columns[0]
         if add[first] != 0:
-            way = "raise" if add[first] > 0 else "lower"
-            return f"{way} {self.name} by {amount(abs(add[first]))}"
+            return "raise" if add[first] > 0 else "lower", f"{self.name} by {abs(add[first]):,.12g}"
         if np.isnan(put[first]):
-            return ""
+            return None
         code = put[first] if len(self.columns) == 1 else put[self.columns].argmax()
-        return f"set {self.name} to {self.levels[int(code)] if self.levels else f'{code:,.12g}'}"
+        return "set", f"{self.name} to {self.levels[int(code)] if self.levels else f'{code:,.12g}'}"
 
 
 def movables(schema: Schema, seen: np.ndarray) -> tuple[Movable, ...]:

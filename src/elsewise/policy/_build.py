@@ -266,7 +266,7 @@ def _counted(policy: Policy) -> Policy:
     lines = []
     for j, (add, put) in enumerate(zip(*policy.actions, strict=True)):
         mine = costs[line == j]
-        what = in_words([a.words(add, put) for a in study.known])
+        what = in_words(a.words(add, put) for a in study.known)
         who = rule_words(schema, policy.rules[j]) if policy.rules else CHEAPEST
         lines.append(Line(what, who, mine.size, float(mine.mean()) if mine.size else 0.0))
     ends = rows.outputs, policy.trial.outputs(codes)
@@ -287,7 +287,7 @@ def _verdict(policy: Policy, study: Study) -> tuple[Verdict, str]:
     """Return the verdict, and why rows that an action would help stay or why there is none."""
     caps, explained, unseen = study.caps, policy.explained, policy.unseen
     capped = caps.budget is not None or caps.moved is not None
-    limited = (capped and policy.price < inf) or policy.trial.most < inf
+    limited = capped or policy.trial.most < inf
     there = caps.share is not None and explained.share >= policy.asked
     if not explained.arriving and (there or not explained.needing):
         why = "rows are where they are wanted already"
@@ -295,29 +295,29 @@ def _verdict(policy: Policy, study: Study) -> tuple[Verdict, str]:
     if not policy.lines:
         if not len(study.fit.codes):
             return Verdict.NOT_REACHED, "no row that actions are chosen on needs anything"
-        if capped or limited:
+        if limited:
             return Verdict.NOT_FOUND, "no row can be moved within what may be spent"
         return Verdict.NOT_POSSIBLE, (
             "no legal action that was tried brings a row there: free more columns, widen their "
             "ranges, or ask for less"
         )
-    counted, left = unseen or explained, " or ".join(_left(caps))
+    counted, kept = unseen or explained, " and ".join(_kept(policy, caps))
     if counted.share < policy.asked:
-        return Verdict.NOT_FOUND if limited else Verdict.NOT_REACHED, left
+        return Verdict.NOT_FOUND if limited else Verdict.NOT_REACHED, kept
     if unseen is None:
         exact = policy.explanation.certificate.kind is Kind.POPULATION
-        return Verdict.CERTIFIED if exact else Verdict.DESCRIBED, left
+        return Verdict.CERTIFIED if exact else Verdict.DESCRIBED, kept
     certified = unseen.limits(policy.level)[1] >= policy.asked
-    return Verdict.CERTIFIED if certified else Verdict.REACHED, left
+    return Verdict.CERTIFIED if certified else Verdict.REACHED, kept
 
 
-def _left(caps: Caps) -> Iterator[str]:
-    """Say why rows are left as they are although an action would help them."""
+def _kept(policy: Policy, caps: Caps) -> Iterator[str]:
+    """Say what keeps rows where they are although an action would help them, or dearer ones out."""
     margin = "" if caps.total == caps.rows else ", with a margin for rows not seen"
-    if caps.share is not None:
+    if caps.share is not None and policy.price < inf:
         yield f"cheaper rows suffice for the share asked for{margin}"
     if caps.budget is not None:
-        yield f"the budget of {amount(caps.budget)} is spent on cheaper rows{margin}"
+        yield f"at most {amount(caps.budget)} may be spent{margin}"
     if caps.moved is not None:
         yield f"at most {percent(caps.moved, exact=True)} of the rows may move{margin}"
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from math import inf
+from textwrap import fill
 from typing import TYPE_CHECKING
 
 from elsewise.text import amount, percent
@@ -11,6 +12,8 @@ from elsewise.text import amount, percent
 if TYPE_CHECKING:
     from elsewise.policy._policy import Policy
 
+WIDTH = 119
+"""Characters in a line."""
 CHEAPEST = "rows for which it is the cheapest way there"
 EFFORT = (
     "Without prices, cost is effort: 1 for a change of category or one standard deviation of a "
@@ -18,16 +21,19 @@ EFFORT = (
 )
 
 
-def in_words(edits: Sequence[str]) -> str:
-    """Join what an action does to each attribute; "" where it does nothing to one.
+def in_words(edits: Iterable[tuple[str, str] | None]) -> str:
+    """Join what an action does to each attribute; a verb is not said twice in a row.
 
     Examples
     --------
-    >>> in_words(["set home to own", "", "lower debt by 2", "raise age by 1"])
-    'set home to own, lower debt by 2 and raise age by 1'
+    >>> in_words([("set", "home to own"), None, ("lower", "debt by 2"), ("lower", "age by 1")])
+    'set home to own, lower debt by 2 and age by 1'
     """
-    *first, last = [edit for edit in edits if edit]
-    return f"{', '.join(first)} and {last}" if first else last
+    said, last = [], ""
+    for verb, what in filter(None, edits):
+        said.append(what if verb == last else f"{verb} {what}")
+        last = verb
+    return " and ".join(filter(None, [", ".join(said[:-1]), said[-1]]))
 
 
 def memo_lines(policy: Policy) -> Iterator[str]:
@@ -35,8 +41,8 @@ def memo_lines(policy: Policy) -> Iterator[str]:
     for place, line in enumerate(policy.lines, start=1):
         rows = "1 row, cost" if line.rows == 1 else f"{line.rows:,} rows, mean cost"
         what = f"{place}. {line.what[:1].upper()}{line.what[1:]}"
-        who = f"\n   for {line.who}" if policy.rules else ""
-        yield f"{what}{who}: {rows} {amount(line.cost)}"
+        who = f" for {line.who}" if policy.rules else ""
+        yield fill(f"{what}{who}: {rows} {amount(line.cost)}", WIDTH, subsequent_indent="   ")
 
 
 def summary_of(policy: Policy) -> tuple[str, ...]:
@@ -55,12 +61,11 @@ def _reached(policy: Policy) -> str:
         question.number(question.said(share))
         for share in (count.inside / count.rows, count.share, policy.asked, lower)
     )
-    if question.kind == "every" and policy.asked == 1.0:
-        asked = "every row"
+    side = "at most" if question.falling else "at least"
+    asked = f"{side} {asked}" if policy.asked < 1.0 else "every row"
     size = len(policy.lines)
     actions = "1 action takes" if size == 1 else f"{size} actions take"
     if unseen is not None:
-        side = "at most" if question.falling else "at least"
         level = percent(policy.level, exact=True)
         known = (
             f"on {count.rows:,} rows kept aside while the actions were chosen. Other rows like "
@@ -79,16 +84,26 @@ def _reached(policy: Policy) -> str:
 def _rows(policy: Policy) -> Iterator[str]:
     """Say who takes which action and how many rows stay, and why."""
     count, ruled = policy.explained, policy.rules is not None
-    way = "the action of their line, which" if ruled else "the cheapest action that"
-    told = [f"{count.arriving:,} take {way} brings them there"]
+    whose, whom, s = ("its", "it", "s") if count.arriving == 1 else ("their", "them", "")
+    way = f"the action of {whose} line, which" if ruled else "the cheapest action that"
+    take = f"take{s} {way} brings {whom} there"
+    told = [f"{count.arriving:,} {take}"]
     if left := count.helped - count.arriving:
-        told.append(f"{left:,} could but stay, because {policy.reason}")
+        stay = "could but stays" if left == 1 else "could but stay"
+        told.append(f"{left:,} {stay}, because {policy.reason}")
     if stuck := count.needing - count.helped:
         most = policy.trial.most
         dear = f" at a cost of at most {amount(most)}" if most < inf else ""
-        which = "the action of their line" if ruled else "none of the actions"
-        told.append(f"{which} is {'not ' * ruled}enough for {stuck:,}{dear}")
-    yield f"Of the {count.needing:,} explained rows that are not there yet, {'; '.join(told)}."
+        which = "the action of their line is not" if ruled else "none of the actions is"
+        told.append(f"{which} enough for {stuck:,}{dear}")
+    if count.arriving == count.needing > 1:
+        yield f"All {count.needing:,} explained rows that are not there yet {take}."
+    elif count.needing == 1:
+        yield f"Of the explained rows 1 is not there yet: {'; '.join(told)}."
+    else:
+        yield f"Of the {count.needing:,} explained rows that are not there yet, {'; '.join(told)}."
+    if policy.reason and not left:
+        yield f"The choice of actions had to keep to this: {policy.reason}."
     if broken := count.rows - count.inside - count.needing:
         yield f"Rows that break a rule or a range as they are, and stay: {broken:,}."
 

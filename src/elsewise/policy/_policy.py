@@ -21,7 +21,7 @@ from elsewise.errors import InvalidInput, SavedRunError, from_mapping
 from elsewise.explanation import Explanation
 from elsewise.policy._actions import Actions
 from elsewise.policy._cost_table import Standing, Trial
-from elsewise.policy._memo import memo_lines, summary_of
+from elsewise.policy._memo import WIDTH, memo_lines, summary_of
 from elsewise.policy._rule import Condition, holds
 from elsewise.policy._select import is_served
 from elsewise.request import Verdict
@@ -269,7 +269,7 @@ class Policy(_Answer):
         return summary_of(self)
 
     def __str__(self) -> str:
-        head, *rest = (fill(sentence, 119) for sentence in self.summary)
+        head, *rest = (fill(sentence, WIDTH) for sentence in self.summary)
         return "\n".join([head, *memo_lines(self), *rest])
 
     __repr__ = __str__

@@ -8,6 +8,7 @@ they hold for new rows and can be saved.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +20,8 @@ from elsewise.text import one_line
 
 CUTS = 16
 """Thresholds tried per number."""
+FIRST = 12
+"""First questions tried."""
 
 
 class Condition(NamedTuple):
@@ -53,27 +56,73 @@ def grow_rule(
     costs
         ndarray (m, C): what each row pays to arrive by each action, infinite where it does not.
     """
-    price, least = far_price(costs), smallest_leaf(len(codes))
+    price = far_price(costs)
     capped = np.minimum(costs, price)
     asked = _questions(schema, codes)
     answers = np.array([holds([question], codes) for question in asked]).reshape(-1, len(codes))
-    leaves: list[tuple[tuple[Condition, ...], np.ndarray]] = [((), np.arange(len(codes)))]
-    splits = [_split(answers, capped, leaves[0][1], least)]
-    while len(leaves) < most and (gains := [gain for gain, _ in splits]) and max(gains) > 1e-9:
-        place = int(np.argmax(gains))
-        (conditions, rows), (_, question) = leaves.pop(place), splits.pop(place)
-        for negated in (False, True):
-            one = (*conditions, asked[question]._replace(negated=negated))
-            kept = rows[answers[question, rows] != negated]
-            leaves.append((one, kept))
-            splits.append(_split(answers, capped, kept, least))
-    best = [(one, capped[rows].sum(axis=0)) for one, rows in leaves]
-    sizes = [price * len(rows) for _, rows in leaves]
+    # Leaves large enough that an action which serves one serves rows like these, too.
+    split = _Splits(answers, capped, max(smallest_leaf(len(codes)), len(codes) // (2 * most)))
+    root = _Leaf((), np.arange(len(codes)))
+    totals = split.totals(root)
+    firsts = np.argsort(totals, kind="stable")[: FIRST if most > 1 else 0]
+    trees = [[root], *(split.grown(root, int(q), most) for q in firsts if np.isfinite(totals[q]))]
+    sums = [[capped[leaf.rows].sum(axis=0) for leaf in leaves] for leaves in trees]
+    best = int(np.argmin([sum(one.min(initial=inf) for one in each) for each in sums]))
     return [
-        (one, int(totals.argmin()))
-        for (one, totals), size in zip(best, sizes, strict=True)
-        if totals.size and totals.min() < size
+        (tuple(asked[q]._replace(negated=negated) for q, negated in leaf.who), int(one.argmin()))
+        for leaf, one in zip(trees[best], sums[best], strict=True)
+        if one.min(initial=inf) < price * len(leaf.rows)
     ]
+
+
+class _Leaf(NamedTuple):
+    """Some rows, by the answers they have in common."""
+
+    who: tuple[tuple[int, bool], ...]
+    """Places of questions, and whether the answer is no."""
+    rows: np.ndarray
+
+
+class _Splits(NamedTuple):
+    """What can be asked of rows, and what they pay."""
+
+    answers: np.ndarray
+    """bool (Q, m)."""
+    capped: np.ndarray
+    """ndarray (m, C): costs, the price of not arriving where that is less."""
+    least: int
+    """Fewest rows of a leaf."""
+
+    def totals(self, leaf: _Leaf) -> np.ndarray:
+        """Return what both sides of each question pay by their best actions, (Q,)."""
+        mine, costs = self.answers[:, leaf.rows], self.capped[leaf.rows]
+        size = mine.sum(axis=1)
+        yes = mine.astype(np.float64) @ costs
+        found = yes.min(axis=1, initial=inf) + (costs.sum(axis=0) - yes).min(axis=1, initial=inf)
+        fits = (size >= self.least) & (leaf.rows.size - size >= self.least)
+        return np.where(fits, found, inf)
+
+    def parted(self, leaf: _Leaf, question: int) -> list[_Leaf]:
+        """Return both sides of a question."""
+        yes = self.answers[question, leaf.rows]
+        sides = ((False, leaf.rows[yes]), (True, leaf.rows[~yes]))
+        return [_Leaf((*leaf.who, (question, negated)), rows) for negated, rows in sides]
+
+    def grown(self, root: _Leaf, first: int, most: int) -> list[_Leaf]:
+        """Ask a first question, then each time the one that saves most."""
+        leaves, splits = [], []
+        new = self.parted(root, first)
+        while True:
+            for leaf in new:
+                totals = self.totals(leaf)
+                gain = self.capped[leaf.rows].sum(axis=0).min(initial=inf) - totals.min(initial=inf)
+                leaves.append(leaf)
+                splits.append((gain, int(totals.argmin())))
+            place = int(np.argmax([gain for gain, _ in splits]))
+            gain, question = splits.pop(place)
+            if len(leaves) >= most or gain <= 1e-9:
+                return leaves
+            new = self.parted(leaves.pop(place), question)
 
 
 def _questions(schema: Schema, codes: np.ndarray) -> list[Condition]:
@@ -92,22 +141,6 @@ def _questions(schema: Schema, codes: np.ndarray) -> list[Condition]:
         elif known.size <= MOST_LEVELS:
             asked += [Condition(j, float(code), at_most=feature.ordered) for code in known]
     return asked
-
-
-def _split(
-    answers: np.ndarray, capped: np.ndarray, rows: np.ndarray, least: int
-) -> tuple[float, int]:
-    """Return what the best question about some rows saves, and its place."""
-    mine, costs = answers[:, rows], capped[rows]
-    size = mine.sum(axis=1)
-    fits = (size >= least) & (rows.size - size >= least)
-    if not fits.any() or not costs.shape[1]:
-        return 0.0, -1
-    whole = costs.sum(axis=0)
-    yes = mine.astype(np.float64) @ costs
-    totals = yes.min(axis=1) + (whole - yes).min(axis=1)
-    best = int(np.where(fits, totals, np.inf).argmin())
-    return float(whole.min() - totals[best]), best
 
 
 def rule_words(schema: Schema, conditions: Sequence[Condition]) -> str:
