@@ -199,7 +199,7 @@ def boosted_rows(name: str) -> tuple[Any, pd.DataFrame, pd.DataFrame, ew.Schema,
     model.fit(frame[:split], data.outcome[:split])
     pool = frame[split : split + 6000]
     score = model.predict_proba(pool)[:, 1]
-    # The first outcome is bad in cardio, the second in the others.
+    # In cardio the outcome is the disease; in the others it is what is wanted.
     bad = score > 0.5 if name == "cardio" else score < 0.5
     target = ew.targets.at_most(0.5) if name == "cardio" else ew.targets.at_least(0.5)
     rows = pool[bad].iloc[:400]

@@ -18,7 +18,7 @@ def write_page(results: dict[str, Any], place: Path) -> None:
             about = results[name]["about"]
             lines += section(results[name]["result"])
             lines += [
-                f"*Measured {about['date']} in {about['seconds']:.0f} s by "
+                f"*Measured {about['date']} in {about['seconds']:.0f} s of processor time by "
                 f"`python -m benchmarks.policy {name}` on a machine of {os.cpu_count()} cores, one "
                 f"thread, Python {about['python']}.*",
                 "",
@@ -38,6 +38,10 @@ def german(result: dict[str, Any]) -> list[str]:
         "Costs are squared standard deviations, 1 for a change of category, over rows that "
         "arrive. Seconds are processor time of `explanation.policy(k)`, without the explanation.",
         "",
+        "Asked were, of 4 actions, 97 % of the held-out rows at a cost of at most 0.95 (logistic) "
+        "and 0.75 (HistGradientBoosting), and at most 0.60 with 8 (HistGradientBoosting). "
+        f"{german_verdict(result)}",
+        "",
     ]
     for name, found in result.items():
         lines += [
@@ -50,8 +54,29 @@ def german(result: dict[str, Any]) -> list[str]:
     return lines
 
 
+def german_verdict(result: dict[str, Any]) -> str:
+    """Return which of the figures asked for hold."""
+    said = []
+    asked = (("logistic", 4, 0.95), ("HistGradientBoosting", 4, 0.75))
+    for name, k, most in (*asked, ("HistGradientBoosting", 8, 0.6)):
+        row = next(row for row in result[name]["table"] if row["k"] == k)
+        holds = row["reach"] >= 0.97 and row["cost"] <= most
+        said.append(
+            f"{name} with {k}: {percent(row['reach'])} at {row['cost']:.3f}, which "
+            f"{'holds' if holds else 'is not reached'}."
+        )
+    return " ".join(said)
+
+
+def case(row: dict[str, Any]) -> str:
+    """Return how rows are moved: by so many actions, or by the map."""
+    if not row["k"]:
+        return "the per-row map"
+    return f"{row['k']:.0f}" if row["k"] > 0 else f"{-row['k']:.0f}, by a rule"
+
+
 GERMAN = {
-    "k": ("actions", lambda row: f"{row['k']:.0f}" if row["k"] else "the per-row map"),
+    "k": ("actions", case),
     "reach": ("held-out rows that arrive", lambda row: percent(row["reach"])),
     "lowest": ("in the worst split", lambda row: percent(row["lowest"])),
     "fit": ("fitted rows that arrive", lambda row: percent(row["fit"])),
@@ -74,17 +99,25 @@ def optimum(result: dict[str, Any]) -> list[str]:
 
 def boosted(name: str) -> Any:
     def section(result: dict[str, Any]) -> list[str]:
-        best = max(row["reach"] for row in result["curve"])
+        curve = result["curve"]
+        enough = [row["k"] for row in curve if row["reach"] >= 0.9 * result["full"]]
+        said = (
+            f"{enough[0]:.0f} action{'' if enough[0] == 1 else 's'} reach 90 % of that"
+            if enough
+            else "12 actions reach less than 90 % of that"
+        )
         return [
             f"## {name}, LightGBM",
             "",
-            f"{result['rows']} rows with a score under 0.5, asked to have at least 0.5; seed 0, "
-            f"half held out; at most {result['cells']} changes an action. The full map brings "
-            f"{percent(result['full'])} of the held-out rows there, 12 actions {percent(best)}. "
-            f"Choosing 12 took {result['seconds']:.1f} s of "
-            "processor time.",
+            f"{result['rows']} rows with a score under 0.5, asked to have at least 0.5; half held "
+            f"out, means over {result['splits']} splits; at most {result['cells']} changes an "
+            f"action. The full map brings {percent(result['full'])} of the held-out rows there; "
+            f"{said}. Choosing 12 took at most {result['seconds']:.1f} s of processor time. The "
+            "policies of the curve are chosen among the candidates of the one with 12 actions.",
             "",
-            *table(CURVE, result["curve"]),
+            *table(CURVE, curve),
+            "",
+            "The memo with seed 0, k = 4:",
             "",
             "```text",
             result["memo"],
@@ -98,36 +131,85 @@ def boosted(name: str) -> Any:
 CURVE = {
     "k": ("actions", lambda row: f"{row['k']:.0f}"),
     "reach": ("held-out rows that arrive", lambda row: percent(row["reach"])),
-    "limit": ("at least (95 %)", lambda row: percent(row["limit"])),
+    "lowest": ("in the worst split", lambda row: percent(row["lowest"])),
+    "limit": ("limit at 95 %, mean", lambda row: percent(row["limit"])),
     "mean_cost": ("cost", lambda row: f"{row['mean_cost']:.3f}"),
     "reach_fit": ("fitted rows that arrive", lambda row: percent(row["reach_fit"])),
 }
 
 
+def choices(result: list[dict[str, Any]]) -> list[str]:
+    return [
+        "## Constants chosen on German Credit, on other data",
+        "",
+        "An action changes at most 2 attributes, and 3 % of the rows within reach may be let go "
+        "where that is cheaper for the others: both were chosen on German Credit. Here they are "
+        "tried on rows that had no part in the choice: 4 actions, LightGBM, 400 rows, half held "
+        "out, means over 4 splits.",
+        "",
+        *table(CHOICES, result),
+        "",
+        "More changes an action help where many numbers have to move together (HELOC) and cost a "
+        "sentence that is longer to read; the share let go moves little either way.",
+        "",
+    ]
+
+
+CHOICES = {
+    "name": ("rows", lambda row: row["name"]),
+    "cells": ("changes an action", lambda row: f"{row['cells']}"),
+    "spared": ("may be let go", lambda row: f"{100 * row['spared']:.0f} %"),
+    "reach": ("held-out rows that arrive", lambda row: percent(row["reach"])),
+    "fit": ("fitted rows that arrive", lambda row: percent(row["fit"])),
+    "cost": ("cost", lambda row: number(row["cost"])),
+}
+
+
 def rivals(result: list[dict[str, Any]]) -> list[str]:
+    worst = max(row["gap"] for row in result)
+    even = [row for row in result if row["our_reach"] >= row["reach"] - 1e-9]
+    dearer = [row for row in even if row["our_bins"] > row["bins"] + 1e-9]
+    short = [row for row in result if row not in even]
     return [
         "## Beside AReS and GLOBE-CE",
         "",
         "German Credit, all refused applicants, in-sample as the two methods are; costs in bins "
         "(ten a number, a change of category 1), which the policies minimize here. AReS is asked "
-        "for k rules; GLOBE-CE's scalars are rounded to the best k. *Ours at their reach*: the "
-        "mean cost of the policy's cheapest rows, as many as the other method brings there. "
-        "Held-out: the reach of a policy chosen on one half, on the other.",
+        "for k rules; GLOBE-CE's scalars are rounded to the best k. A row that breaks the schema "
+        "has not arrived: those of GLOBE-CE are counted apart. *Ours* is the policy of as many "
+        "actions that was asked for the same reach (`reach=`); *at most* is what as many actions "
+        "reach without that limit. Held-out: the policy without that limit, chosen on one half "
+        "and counted on the other, mean over 4 splits.",
+        "",
+        f"Of {len(result)} comparisons ours reaches as much in {len(even)}, in "
+        f"{len(even) - len(dearer)} of them at no higher cost{listed(dearer)}. It cannot reach as "
+        f"much in {len(short)}{listed(short)}. Its rows are legal in "
+        f"{sum(row['our_illegal'] == 0 for row in result)} of {len(result)}. The held-out reach is "
+        f"at most {100 * worst:.1f} points under the in-sample one.",
         "",
         *table(RIVALS, result),
         "",
     ]
 
 
+def listed(rows: list[dict[str, Any]]) -> str:
+    """Return which comparisons are meant, in brackets."""
+    said = "; ".join(f"{row['model']}, k = {row['k']}, {row['method']}" for row in rows)
+    return f" (the others: {said})" if said else ""
+
+
 RIVALS = {
     "model": ("model", lambda row: row["model"]),
     "k": ("k", lambda row: f"{row['k']}"),
     "method": ("method", lambda row: row["method"]),
-    "reach": ("rows that arrive", lambda row: percent(row["reach"])),
-    "held": ("held-out", lambda row: percent(row["held_out"])),
+    "reach": ("legal rows that arrive", lambda row: percent(row["reach"])),
     "bins": ("bins", lambda row: number(row["bins"])),
-    "ours": ("ours at their reach", lambda row: number(row.get("ours_at_their_reach"))),
     "illegal": ("illegal rows", lambda row: f"{row['illegal']}"),
+    "our_reach": ("ours", lambda row: percent(row["our_reach"])),
+    "our_bins": ("our bins", lambda row: number(row["our_bins"])),
+    "our_illegal": ("our illegal rows", lambda row: f"{row['our_illegal']}"),
+    "our_most": ("at most", lambda row: percent(row["our_most"])),
+    "held_out": ("held-out", lambda row: percent(row["held_out"])),
 }
 
 
@@ -164,6 +246,7 @@ SECTIONS = {
     "optimum": optimum,
     "HELOC": boosted("HELOC"),
     "COMPAS": boosted("COMPAS"),
+    "choices": choices,
     "rivals": rivals,
     "coverage": coverage,
 }

@@ -20,7 +20,7 @@ from elsewise.policy._candidates import Table, propose, refine
 from elsewise.policy._cost_table import Standing, Trial, prices_of
 from elsewise.policy._memo import CHEAPEST, in_words
 from elsewise.policy._policy import Count, Line, Policy
-from elsewise.policy._rule import Condition, grow_rule, holds, rule_words
+from elsewise.policy._rule import Condition, grow_rule, rule_words
 from elsewise.policy._select import Caps, choose_actions, is_served, serve
 from elsewise.request import Kind, Verdict, halve, populate
 from elsewise.targets import Question, Share, Target, question_of
@@ -234,28 +234,25 @@ def _chosen(
 
 def _assigned(study: Study, k: int, start: np.ndarray | None) -> Policy:
     """Choose the actions and say who takes which; nothing is counted yet."""
-    fit, arriving = study.fit, study.table.arriving
-    chosen, rules = _chosen(study, arriving, k, start)
-    costs = arriving[:, chosen]
-    for j, rule in enumerate(rules or ()):
-        costs[~holds(rule, fit.codes), j] = inf
-    best = costs.min(axis=1, initial=inf)
-    price, tie = serve(best, fit.ties, study.caps)
-    served = is_served(best, fit.ties, price, tie)
-    used = np.bincount(costs[served].argmin(axis=1) if served.any() else [], minlength=chosen.size)
-    # Actions that serve nobody are no part of the answer.
-    order = np.argsort(-used, kind="stable")[: int((used > 0).sum())]
-    return Policy(
+    chosen, rules = _chosen(study, study.table.arriving, k, start)
+    made = Policy(
         explanation=study.explanation,
         trial=study.trial,
-        actions=study.table.actions.take(chosen[order]),
-        rules=None if rules is None else tuple(rules[j] for j in order),
-        price=price,
-        tie=tie,
+        actions=study.table.actions.take(chosen),
+        rules=None if rules is None else tuple(rules),
+        price=inf,
+        tie=inf,
         asked=study.asked,
         explained=Count(0, 0, 0, 0, 0, 0.0),
         study=study,
     )
+    _, line, best = made.take(study.fit)
+    price, tie = serve(best, study.fit.ties, study.caps)
+    used = np.bincount(line[is_served(best, study.fit.ties, price, tie)], minlength=chosen.size)
+    # Actions that serve nobody are no part of the answer.
+    order = np.argsort(-used, kind="stable")[: int((used > 0).sum())]
+    kept = None if rules is None else tuple(rules[j] for j in order)
+    return replace(made, actions=made.actions.take(order), rules=kept, price=price, tie=tie)
 
 
 def _counted(policy: Policy) -> Policy:
@@ -275,10 +272,10 @@ def _counted(policy: Policy) -> Policy:
         lines=tuple(lines),
         means=(float(ends[0][:, 0].mean()), float(ends[1][:, 0].mean())),
         explained=Count.of(rows, line, costs),
-        unseen=unseen
-        if unseen is None
-        else Count.of(rows.take(unseen), line[unseen], costs[unseen]),
     )
+    if unseen is not None:
+        part = Count.of(rows.take(unseen), line[unseen], costs[unseen])
+        counted = replace(counted, unseen=part)
     verdict, reason = _verdict(counted, study)
     return replace(counted, verdict=verdict, reason=reason)
 

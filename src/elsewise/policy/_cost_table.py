@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -70,12 +70,6 @@ class Trial:
     grid: np.ndarray
     """ndarray (p,): parts of a unit that a column counts in; 0 without a grid."""
 
-    @property
-    def wanted(self) -> Wanted:
-        """The outputs in which a row has arrived."""
-        assert self.question.wanted is not None  # other questions are refused
-        return self.question.wanted
-
     def outputs(self, codes: np.ndarray) -> np.ndarray:
         """Return the model's outputs (n, K) on codes (n, p)."""
         model = self.problem.outputs
@@ -83,9 +77,10 @@ class Trial:
 
     def short(self, outputs: np.ndarray) -> np.ndarray:
         """Return how far rows with outputs (n, K) are outside the wanted set, (n,); 0 inside."""
-        margins = self.wanted.margins(outputs, self.problem.outputs.probability)
+        wanted = cast(Wanted, self.question.wanted)  # other questions are refused
+        margins = wanted.margins(outputs, self.problem.outputs.probability)
         gap = np.maximum(-margins, np.finfo(np.float64).tiny)
-        return np.where(self.wanted.contains(outputs), 0.0, gap)
+        return np.where(wanted.contains(outputs), 0.0, gap)
 
     def standing(self, codes: np.ndarray) -> Standing:
         """Ask the model about rows as they are."""

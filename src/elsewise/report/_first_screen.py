@@ -172,7 +172,10 @@ def _move_tiles(view: View) -> tuple[Tile, ...]:
 
 def policy_sentences(policy: Policy) -> tuple[str, ...]:
     """Return a policy in at most three sentences: its first actions, then what they reach."""
-    said = [f"{capital(line.what)}: {line.rows:,} rows." for line in policy.lines[:2]]
+    said = [
+        f"{capital(line.what)}: {line.rows:,} row{'' if line.rows == 1 else 's'}."
+        for line in policy.lines[:2]
+    ]
     more = len(policy.lines) - len(said)
     rest = "" if more <= 0 else f" ({more} more action{'' if more == 1 else 's'} below)"
     return (*said, f"{policy.summary[0]}{rest}") if policy.lines else ()
