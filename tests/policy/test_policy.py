@@ -19,6 +19,7 @@ from elsewise.certificate import share_limit
 from elsewise.cli import main
 from elsewise.errors import InvalidInput, SavedRunError
 from elsewise.policy import Count
+from elsewise.policy._memo import in_words
 from elsewise.policy._rule import grow_rule, holds
 from elsewise.policy._select import Caps, choose_actions, far_price, serve
 
@@ -417,6 +418,82 @@ def test_what_is_served_is_within_the_budget(seed: int, k: int, budget: float) -
     assert best[served].sum() <= budget * (1 + 1e-9)
     left = best[~served & np.isfinite(best)]
     assert not left.size or best[served].sum() + left.min() > budget
+
+
+def best_two_questions(codes: np.ndarray, capped: np.ndarray, least: int) -> float:
+    """Return the least sum of three leaves, by trying every pair of thresholds."""
+
+    def cuts(rows: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+        asked = [(j, v) for j in range(codes.shape[1]) for v in np.unique(codes[rows, j])[:-1]]
+        sides = [(rows[codes[rows, j] <= v], rows[codes[rows, j] > v]) for j, v in asked]
+        return [pair for pair in sides if min(map(len, pair)) >= least]
+
+    def paid(rows: np.ndarray) -> float:
+        return float(capped[rows].sum(axis=0).min())
+
+    found = [paid(np.arange(len(codes)))]
+    for yes, no in cuts(np.arange(len(codes))):
+        found.append(paid(yes) + paid(no))
+        for kept, split in ((yes, no), (no, yes)):
+            found += [paid(kept) + paid(a) + paid(b) for a, b in cuts(split)]
+    return min(found)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_rule_of_three_lines_is_near_the_best_one_there_is(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    rows = pd.DataFrame({name: rng.integers(0, 8, 60) for name in "abc"})
+    named = ew.Schema.infer(rows)
+    codes = named.encoder(rows).encode(rows)
+    costs = planted(60, 20, seed)
+    capped = np.minimum(costs, far_price(costs))
+    leaves = grow_rule(named, codes, costs, 3)
+    served = [(holds(rule, codes), column) for rule, column in leaves]
+    paid = sum(capped[kept, column].sum() for kept, column in served)
+    outside = ~np.any([kept for kept, _ in served], axis=0)
+    paid += far_price(costs) * outside.sum()
+    assert paid <= 1.02 * best_two_questions(codes, capped, 10)
+
+
+def test_the_curve_of_a_rule_is_that_of_its_rules(explanation: ew.Explanation) -> None:
+    ruled = explanation.policy(3, assign="rule")
+    chosen = explanation.policy(3)
+    assert (ruled.curve(3)["reach_fit"] <= chosen.curve(3)["reach_fit"] + 1e-12).all()
+    assert ruled.curve(3)["mean_cost"].iloc[-1] == pytest.approx(ruled.unseen.mean_cost)
+
+
+@pytest.mark.parametrize(
+    ("edits", "said"),
+    [
+        ([("set", "home to own")], "set home to own"),
+        (
+            [("set", "home to own"), ("set", "savings to high")],
+            "set home to own and savings to high",
+        ),
+        (
+            [("lower", "rate by 1"), None, ("set", "home to own"), ("set", "b to 2")],
+            "lower rate by 1, set home to own and b to 2",
+        ),
+    ],
+)
+def test_a_verb_is_not_said_twice(edits: list, said: str) -> None:
+    assert in_words(edits) == said
+
+
+def test_a_memo_of_one_row_and_of_a_budget_not_spent() -> None:
+    rows = pd.DataFrame({"debt": [*range(7), 8], "age": [20, 50, 70, 30] * 2})
+    made = ew.explain(
+        lambda table: table["debt"] / 12,
+        rows,
+        target=ew.targets.at_most(0.5),
+        schema=ew.Schema.infer(rows).freeze("age"),
+        certify="in-sample",
+    )
+    said = " ".join(str(made.policy(1)).split())
+    assert "1. Set debt to 6: 1 row, cost " in said or "1. Lower debt by 2: 1 row, cost " in said
+    assert "1 is not there yet: 1 takes the cheapest action that brings it there." in said
+    short = " ".join(str(made.policy(1, budget=50.0)).split())
+    assert "had to keep to this: at most 50 may be spent." in short
 
 
 @settings(max_examples=25, deadline=None)

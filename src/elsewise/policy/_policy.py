@@ -68,8 +68,9 @@ class Count(NamedTuple):
     def of(cls, rows: Standing, line: np.ndarray, costs: np.ndarray) -> Count:
         """Count rows, given the line (n,) each follows, -1 for none, and its cheapest way there."""
         counts = rows.short == 0, rows.needs, np.isfinite(costs), line >= 0
+        inside, needing, helped, arriving = (int(one.sum()) for one in counts)
         cost = float(costs[line >= 0].sum())
-        return cls(len(rows.codes), *(int(one.sum()) for one in counts), cost=cost)
+        return cls(len(rows.codes), inside, needing, helped, arriving, cost)
 
     def check(self) -> None:
         """Refuse counts, read from a file, that no rows have."""
@@ -147,7 +148,8 @@ class _Saved(_Answer):
         prices = [self.cost] if isinstance(self.cost, tuple) else []
         known = bool(prices) or self.cost in (None, "function")
         widths = {columns, *map(len, (self.grid, *prices, *self.add, *self.put))}
-        counts = {len(part) for part in (self.lines, self.add, self.put, self.rules or self.lines)}
+        rules = self.lines if self.rules is None else self.rules
+        counts = {len(part) for part in (self.lines, self.add, self.put, rules)}
         asked = {condition.column for rule in self.rules or () for condition in rule}
         if not known or widths != {columns} or len(counts) > 1 or not asked <= set(range(columns)):
             raise ValueError("its parts do not fit one another")
