@@ -17,7 +17,7 @@ import pytest
 import elsewise as ew
 from elsewise import _storage
 from elsewise.cli._exports import write_csv
-from elsewise.errors import InvalidInput
+from elsewise.errors import InvalidInput, SavedRunError
 from elsewise.report import answer, change_table
 from elsewise.text import visible
 
@@ -31,6 +31,62 @@ while True:
     for name in sys.argv[3:]:
         getattr(answer, name)(sys.argv[2] + ("" if name == "save" else "/report.html"))
     print("again", flush=True)
+"""
+
+KILLED_AT_EVERY_STEP = """
+import os, signal, sys
+import elsewise as ew
+from elsewise._storage import write_text
+source, run, page = sys.argv[1:]
+answer = ew.load(source)
+write_text("old" * 999, page)
+for step in range(1000):
+    child = os.fork()
+    if not child:
+        left = iter(range(step))
+        def hear(event, arguments):
+            ours = event == "open" or event.startswith(("os.", "shutil.", "tempfile."))
+            if ours and event != "os.kill" and next(left, None) is None:
+                os.kill(os.getpid(), signal.SIGKILL)
+        sys.addaudithook(hear)
+        answer.save(run)
+        write_text("new" * 999, page)
+        os._exit(0)
+    status = os.waitpid(child, 0)[1]
+    assert ew.load(run).counterfactual.equals(answer.counterfactual)
+    assert open(page).read() in ("old" * 999, "new" * 999)
+    if status == 0:
+        break
+print(step)
+"""
+FULL_DISK = """
+import resource, sys
+from pathlib import Path
+import elsewise as ew
+run = Path(sys.argv[1])
+answer = ew.load(run)
+before = {path.name: path.read_bytes() for path in run.iterdir()}
+most = max(map(len, before.values()))
+for size in (0, 1, 100, most // 2, most - 1):
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+    for write in (lambda: answer.save(run), lambda: answer.report(run / "report.html")):
+        try:
+            write()
+        except OSError as error:
+            assert error.errno == 27, error
+        else:
+            assert (run / "report.html").exists()  # the smaller of the two has room
+            (run / "report.html").unlink()
+    assert {path.name: path.read_bytes() for path in run.iterdir()} == before
+    assert [path.name for path in run.parent.iterdir()] == [run.name]
+print("kept")
+"""
+SAVES = """
+import sys
+import elsewise as ew
+answer = ew.load(sys.argv[1])
+for _ in range(100):
+    answer.save(sys.argv[2])
 """
 
 
@@ -114,6 +170,12 @@ def test_concurrent_saves(
     assert not hidden(tmp_path)
 
 
+def test_paths_that_are_none_are_refused(answered: ew.Explanation) -> None:
+    for call in (answered.save, answered.report, answered.explore, ew.load, ew.Difference.load):
+        with pytest.raises((InvalidInput, SavedRunError), match="expected a path, received None"):
+            call(None)
+
+
 def test_a_report_is_no_folder(answered: ew.Explanation, tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="path: expected a file"):
         answered.report(tmp_path)
@@ -122,7 +184,42 @@ def test_a_report_is_no_folder(answered: ew.Explanation, tmp_path: Path) -> None
 # --- faults ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("verbs", [["save"], ["save", "report"]], ids=" ".join)
+def run_child(script: str, *arguments: Path) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", script, *map(str, arguments)], capture_output=True, text=True
+    )
+    assert not done.returncode, done.stderr
+    return done.stdout
+
+
+@pytest.mark.slow
+def test_two_processes_save_a_hundred_times_each(answered: ew.Explanation, tmp_path: Path) -> None:
+    other = ew.explain(
+        score, ROWS[:30], target=ew.targets.at_most(0.4), settings=ew.Settings(draws=39)
+    )
+    sources = answered.save(tmp_path / "one"), other.save(tmp_path / "other")
+    children = [
+        subprocess.Popen([sys.executable, "-c", SAVES, str(source), str(tmp_path / "run")])
+        for source in sources
+    ]
+    assert [child.wait() for child in children] == [0, 0]
+    assert len(ew.load(tmp_path / "run").index) in (30, 40)
+    assert not hidden(tmp_path)
+
+
+@pytest.mark.slow
+def test_killed_at_every_step(answered: ew.Explanation, tmp_path: Path) -> None:
+    """SIGKILL before each file that is opened, renamed or removed: the earlier one or the new."""
+    source, run = answered.save(tmp_path / "source"), answered.save(tmp_path / "run")
+    assert int(run_child(KILLED_AT_EVERY_STEP, source, run, tmp_path / "page.html")) > 20
+
+
+@pytest.mark.slow
+def test_a_file_that_cannot_be_written_to_its_end(answered: ew.Explanation, tmp_path: Path) -> None:
+    assert run_child(FULL_DISK, answered.save(tmp_path / "run")) == "kept\n"
+
+
+@pytest.mark.parametrize("verbs", [["save", "report"]], ids=" ".join)
 def test_killed_at_random_moments(
     verbs: list[str], answered: ew.Explanation, tmp_path: Path
 ) -> None:

@@ -18,7 +18,7 @@ import pytest
 from benchmarks.campaign.mutations import as_toml
 
 import elsewise as ew
-from elsewise import saving, targets
+from elsewise import _storage, saving, targets
 from elsewise._storage import read_arrays
 from elsewise.cli import main
 from elsewise.cli._inputs import read_table
@@ -174,6 +174,27 @@ def test_runs_that_compress_very_well_come_back(tmp_path: Path) -> None:
     assert saving.read_arrays(tmp_path / "arrays.npz")["factual"].shape == (3000, 3000)
 
 
+def test_what_is_checked_is_what_is_read(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that is exchanged after it was checked, before it is used, is not read again."""
+    before, after = read_arrays(run / "arrays.npz"), {"factual": np.zeros(3)}
+    check = _storage._check_sizes
+
+    def check_and_exchange(*arguments: Any) -> None:
+        check(*arguments)
+        np.savez(run / "arrays.npz", **after)
+
+    monkeypatch.setattr(_storage, "_check_sizes", check_and_exchange)
+    assert sorted(read_arrays(run / "arrays.npz")) == sorted(before)
+    assert sorted(read_arrays(run / "arrays.npz")) == sorted(after)
+
+
+def test_no_dtype_opens_a_file(run: Path) -> None:
+    opened = "datetime64[ns, dateutil//etc/hostname]"  # pandas reads that file, whatever it is
+    rewrite(run, lambda record: record["index"].update(dtype=opened))
+    with pytest.raises(SavedRunError, match=r"'index' \(ValueError: dtype datetime64"):
+        ew.load(run)
+
+
 @pytest.mark.parametrize("name", ["explanation.json", "arrays.npz"])
 def test_a_pipe_is_not_waited_for(name: str, run: Path) -> None:
     (run / name).unlink()
@@ -277,6 +298,7 @@ ARRAYS = {
     "missing whole numbers": lambda a: {"factual": np.full_like(a["factual"], np.nan)},
     "infinite cells": lambda a: {"factual": np.full_like(a["factual"], np.inf)},
     "outputs that are not finite": lambda a: {"outputs": np.full_like(a["outputs"], np.nan)},
+    "outputs too large": lambda a: {"outputs": np.full_like(a["outputs"], 1e308)},
     "rows that are fewer": lambda a: {"factual": a["factual"][1:]},
     "one axis": lambda a: {"factual_outputs": a["factual_outputs"][:, 0]},
     "whole numbers": lambda a: {"outputs": a["outputs"].astype(int)},
@@ -364,6 +386,11 @@ DIFFERENCES: dict[str, Callable[[dict[str, Any], dict[str, np.ndarray]], object]
     "a functional there is not": lambda r, a: r.update(functional=["mean"]),
     "groups of something": lambda r, a: r.update(groups={"who": [1]}),
     "a confidence of 2": lambda r, a: r.update(confidence=2.0),
+    "attributes in two levels": lambda r, a: r["attributes"].update(
+        labels=[{"tuple": ["a", k]} for k, _ in enumerate(r["attributes"]["labels"])],
+        dtype=None,
+        names=[None, None],
+    ),
     "rows in neither sample": lambda r, a: a.update(before=a["before"] + 99),
     "masses that are missing": lambda r, a: a.update(mass=a["mass"][1:]),
 }

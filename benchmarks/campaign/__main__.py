@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import random
 import time
 from collections import Counter
-from collections.abc import Iterator
 from datetime import date
 from importlib.metadata import version
 from pathlib import Path
@@ -27,9 +27,11 @@ INTRODUCTION = """\
 From `make campaign` ({day}, elsewise {version}). *Inputs*: every argument with values
 that are passed by mistake, odd frames and odd models. *Problems*: random schemas, models and
 targets; rows must be legal, outputs the model's, and no number NaN. *Mutations*: saved runs with
-hashes that fit, schema files, tables and notes. An attempt is answered, and the answer checked, or
+hashes that fit, schema files, studies, models of skops, tables and notes, through the library and
+the command. An attempt is answered, and the answer checked, or
 it is refused in a sentence with a remedy; anything else is a fault. A campaign goes on where it
-stopped; a fixed 3% of it are tests."""
+stopped, in a random order, so that what was tried so far is a sample of the whole; a fixed 3% of
+it are tests."""
 
 
 def listed() -> dict[str, list[Attempt]]:
@@ -42,14 +44,16 @@ def sampled(kind: str) -> list[Attempt]:
     return list(KINDS[kind].attempts())[::SAMPLE]
 
 
-def _missing(everything: dict[str, list[Attempt]], done: set[str]) -> Iterator[tuple[str, Attempt]]:
-    """What is left, kind by kind in turn, so that a short run sees something of each."""
-    queues = [
-        [(kind, a) for a in attempts if f"{kind}: {a.key}" not in done]
+def _missing(everything: dict[str, list[Attempt]], done: set[str]) -> list[tuple[str, Attempt]]:
+    """What is left, in a random order, so that a run cut short is a sample of the whole."""
+    left = [
+        (kind, attempt)
         for kind, attempts in everything.items()
+        for attempt in attempts
+        if f"{kind}: {attempt.key}" not in done
     ]
-    for place in range(max(map(len, queues))):
-        yield from (queue[place] for queue in queues if place < len(queue))
+    random.Random(0).shuffle(left)
+    return left
 
 
 def main() -> None:
@@ -85,7 +89,8 @@ def main() -> None:
 
 def page(everything: dict[str, list[Attempt]], results: list[dict[str, str]]) -> str:
     """The summary, as Markdown."""
-    rows = []
+    rows, keys = [], {f"{kind}: {one.key}" for kind, all_ in everything.items() for one in all_}
+    results = [r for r in results if r["key"] in keys]
     for kind, attempts in everything.items():
         counts = Counter(r["verdict"] for r in results if r["kind"] == kind)
         cells = [

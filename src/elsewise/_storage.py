@@ -15,6 +15,7 @@ import time
 import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,14 @@ EXCHANGE = 2
 AT_CWD = -100
 
 
+def path_of(given: Any, argument: str = "folder") -> Path:
+    """Return a path, or refuse what is none."""
+    if not isinstance(given, str | os.PathLike):
+        fix = "pass a path, as text or a pathlib.Path"
+        raise InvalidInput(argument, expected="a path", received=repr(given), fix=fix)
+    return Path(given)
+
+
 def write_text(text: str, path: str | Path) -> Path:
     """Write a text file that appears whole or not at all."""
     return write_bytes(text.encode("utf-8", "xmlcharrefreplace"), path)
@@ -38,7 +47,7 @@ def write_text(text: str, path: str | Path) -> Path:
 
 def write_bytes(content: bytes, path: str | Path) -> Path:
     """Write a file that appears whole or not at all."""
-    place = Path(path)
+    place = path_of(path, "path")
     if place.is_dir():
         raise InvalidInput(
             "path", expected="a file", received=f"{place}, a folder", fix="name a file in it"
@@ -63,11 +72,12 @@ def folder_in_place(
 ) -> Iterator[Path]:
     """Give a new folder to fill, and put it in the place of ``folder`` at the end of the block.
 
-    Whatever happens, SIGKILL included, there is the earlier folder or the new one, whole. Files in
-    the earlier folder that are not ours (``own``) are kept; a folder without a file of the first
+    Whatever happens, SIGKILL included, there is the earlier folder or the new one, whole; where the
+    system cannot exchange folders, SIGKILL between two renames leaves the earlier one beside its
+    place. Files in the earlier folder that are not ours (``own``) are kept; a folder without a file of the first
     of these names, which all of ours have, is not replaced.
     """
-    place = Path(folder).resolve()
+    place = path_of(folder, argument).resolve()
     taken = place.exists() and not (place / own[0]).is_file()
     if place in (here := Path.cwd(), *here.parents):
         taken, received = True, f"{folder}, which is or holds the current folder"
@@ -147,40 +157,32 @@ def _exchange(fresh: Path, place: Path) -> None:
 
 def read_json(path: Path) -> Any:
     """Return what a JSON file holds, or say why it cannot be read."""
-    try:
-        _check_regular(path)
-        return json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise
     # The file may be anybody's: whatever it makes fail is one and the same to the caller.
-    except Exception as error:
-        raise _unreadable(path, error) from error
+    with _reading(path):
+        return json.loads(_content(path).decode("utf-8"))
 
 
 def write_arrays(path: Path, arrays: dict[str, np.ndarray]) -> None:
     """Write arrays as npz without pickle, compressed unless that makes `read_arrays` suspicious."""
     named: dict[str, Any] = dict(arrays)  # NumPy before 2.2 would store allow_pickle= as an array
     np.savez_compressed(path, **named)
-    if sum(array.nbytes + 1000 for array in arrays.values()) > _most(path):
+    if sum(array.nbytes + 1000 for array in arrays.values()) > _most(path.stat().st_size):
         np.savez(path, **named)
 
 
 def read_arrays(path: Path) -> dict[str, np.ndarray]:
     """Return the arrays of an npz file; sizes are read from headers before anything is unpacked."""
-    try:
-        _check_regular(path)
-        with zipfile.ZipFile(path) as file:
-            _check_sizes(file, _most(path))
-        with path.open("rb") as stored, np.load(stored, allow_pickle=False) as content:
+    with _reading(path):
+        stored = BytesIO(_content(path))
+        with zipfile.ZipFile(stored) as file:
+            _check_sizes(file, _most(stored.getbuffer().nbytes))
+        stored.seek(0)
+        with np.load(stored, allow_pickle=False) as content:
             return dict(content)
-    except FileNotFoundError:
-        raise
-    except Exception as error:
-        raise _unreadable(path, error) from error
 
 
-def _most(path: Path) -> int:
-    return max(SMALL, RATIO * path.stat().st_size)
+def _most(size: int) -> int:
+    return max(SMALL, RATIO * size)
 
 
 def _check_sizes(file: zipfile.ZipFile, most: int) -> None:
@@ -203,14 +205,26 @@ def _check_sizes(file: zipfile.ZipFile, most: int) -> None:
                 raise ValueError(f"{member.filename}: {member.file_size} bytes for shape {shape}")
 
 
-def _check_regular(path: Path) -> None:
-    """Refuse pipes and devices, which would be waited for without end."""
-    if not stat.S_ISREG(path.stat().st_mode):
-        raise ValueError("not a regular file")
+def _content(path: Path) -> bytes:
+    """Return all bytes at once, so that what was checked is what is used.
+
+    Pipes and devices, which would be waited for without end, are refused.
+    """
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    with os.fdopen(handle, "rb") as file:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise ValueError("not a regular file")
+        return file.read()
 
 
-def _unreadable(path: Path, error: BaseException) -> SavedRunError:
-    return SavedRunError(
-        f"{path}: the saved run cannot be read ({type(error).__name__}: {error}). "
-        "Fix: save it again."
-    )
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    except Exception as error:
+        raise SavedRunError(
+            f"{path}: the saved run cannot be read ({type(error).__name__}: {error}). "
+            "Fix: save it again."
+        ) from error

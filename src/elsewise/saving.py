@@ -20,9 +20,9 @@ from scipy import sparse
 
 from elsewise import targets
 from elsewise._arrays import LARGEST, Array, to_numpy
-from elsewise._storage import folder_in_place, read_arrays, read_json, write_arrays
+from elsewise._storage import folder_in_place, path_of, read_arrays, read_json, write_arrays
 from elsewise.certificate import Certificate
-from elsewise.errors import SavedRunError, checked, from_mapping
+from elsewise.errors import InvalidInput, SavedRunError, checked, from_mapping
 from elsewise.explanation import Explanation, Status
 from elsewise.features import Encoder, pack_index, unpack_index
 from elsewise.maps import AnyMap, Map
@@ -82,7 +82,7 @@ def load(
         The rules and derived columns that are functions, by name: files hold only texts. Without
         them the explanation can be looked at, too.
     """
-    place = Path(folder)
+    place = path_of(folder)
     record, arrays = _read(place)
     return _rebuild(place, record, arrays, model, rules or {})
 
@@ -129,6 +129,13 @@ def _read(place: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
 def _record(explanation: Explanation, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
     problem, settings, recorded = explanation.problem, explanation.settings, explanation.map
     balance, status = settings.balance, explanation.status
+    if type(balance) not in BALANCES.values():
+        raise InvalidInput(
+            "settings.balance",
+            expected=f"one that a file can name: {', '.join(BALANCES)}",
+            received=type(balance).__name__,
+            fix="save what you need of the answer, such as explanation.counterfactual",
+        )
     question_map = None
     if isinstance(recorded, QuestionMap):
         question_map = _fields(recorded, "menu") | {
@@ -307,8 +314,8 @@ def _settings(content: dict[str, Any]) -> Settings:
 
 
 def _positive(value: Any) -> float:
-    if not isinstance(value, int | float) or not 0 < value < float("inf"):
-        raise ValueError(f"expected a number above 0, received {value!r}")
+    if not isinstance(value, int | float) or not LARGEST**-2 <= value <= LARGEST:
+        raise ValueError(f"expected a number above 0 that can be squared, received {value!r}")
     return value
 
 
@@ -324,8 +331,8 @@ def _check_arrays(arrays: dict[str, np.ndarray], encoder: Encoder, shape: tuple[
     for name, wanted in shapes.items():
         if arrays[name].shape != wanted or arrays[name].dtype.kind != "f":
             raise ValueError(f"{name}: {arrays[name].dtype} of shape {arrays[name].shape}")
-    if not all(np.isfinite(arrays[name]).all() for name in ("outputs", "factual_outputs")):
-        raise ValueError("outputs that are not finite")
+    if not all(np.all(np.abs(arrays[n]) <= LARGEST) for n in ("outputs", "factual_outputs")):
+        raise ValueError("outputs that are not finite, or too large")
     for name in ("factual", "counterfactual"):
         encoder.check_codes(arrays[name])
 

@@ -15,7 +15,7 @@ import pandas as pd
 
 from elsewise._difference._matching import EXACT_ROWS, Plan
 from elsewise._difference._samples import KINDS, Functional
-from elsewise._storage import read_arrays, write_bytes, write_text
+from elsewise._storage import path_of, read_arrays, write_bytes, write_text
 from elsewise.errors import SavedRunError, checked, from_mapping
 from elsewise.features import pack_index, unpack_index
 from elsewise.text import amount, one_line, percent
@@ -208,19 +208,19 @@ class Difference:
     def load(path: str | Path) -> Difference:
         """Read what `save` wrote; anything else is a `SavedRunError`."""
         try:
-            arrays = read_arrays(Path(path))
+            arrays = read_arrays(path_of(path, "path"))
             record = json.loads(arrays["record"].tobytes())
             if record["format"] != FORMAT:
                 raise ValueError(f"format {record['format']!r}, made by {record.get('elsewise')}")
             tables = {name: _table(name, record[name]) for name in TABLES}
-            tables["parts"].index = unpack_index(record["attributes"])
+            tables["parts"].index = unpack_index(record["attributes"]).rename("attribute")
             plan = Plan(*(arrays[name] for name in Plan._fields))
             unmatched = arrays["before_only"], arrays["after_only"]
             content = {name: record[name] for name in PLAIN} | tables
             content |= {"pairs": plan, "unmatched": unmatched}
             found = from_mapping(Difference, content, "difference")
             for rows, size in zip((*plan[:2], *unmatched), found.sizes * 2, strict=True):
-                if rows.ndim != 1 or rows.dtype.kind != "i" or not np.isin(rows, range(size)).all():
+                if rows.ndim != 1 or rows.dtype.kind != "i" or np.any((rows < 0) | (rows >= size)):
                     raise ValueError("rows that are in neither sample")
             if not plan.before.shape == plan.after.shape == plan.mass.shape:
                 raise ValueError("pairs without a mass")

@@ -232,6 +232,8 @@ def make_schema(
         schema = Schema.infer(rows, background)
     else:
         try:
+            if not path.is_file():  # a pipe or a device, named in somebody's study, never ends
+                raise FileNotFoundError("no file")
             schema = Schema.from_toml(path.read_text(encoding="utf-8"), rows, background)
         except (OSError, UnicodeDecodeError, InvalidInput) as error:
             expected = "a file that `elsewise schema` wrote"

@@ -105,6 +105,8 @@ def unpack_dtype(data: Any) -> Any:
     Int64Dtype()
     """
     if isinstance(data, str):
+        if "dateutil" in data:  # followed by the path of any file, which would be opened
+            raise ValueError(f"dtype {data}")
         # NumPy's one-letter codes are no names that `pack_dtype` writes, and some of them warn.
         dtype = types.pandas_dtype(data if data[1:2].isalpha() else f"dtype {data}")
         # Others ("S1000000000", records) are no cells of a frame, and can be of any size.

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from elsewise._storage import write_text
+from elsewise.errors import checked
 from elsewise.report._details import certificate_tables, folded_sections
 from elsewise.report._explore import render_explore, write_explore
 from elsewise.report._first_screen import first_screen
@@ -71,6 +72,7 @@ def render(
     rows
         Show so many single rows, before and after; none by default.
     """
+    rows = checked("rows", rows, int)
     view, certificate = View(explanation, output), explanation.certificate
     return fill(
         "page",

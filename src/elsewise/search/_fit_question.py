@@ -202,8 +202,8 @@ def _fit_mean(
     sign = -1.0 if question.falling else 1.0
     before = to_numpy(problem.factual_outputs)[:, 0].astype(np.float64)
     amount = sign * (question.mean - (0.0 if question.relative else float(before.mean())))
-    if amount <= 0.0:
-        return Fitted(replace(recorded, rate=0.0), None, question.mean)
+    # Nothing or less, where half of the rows is there by chance: the margin may still be lacking.
+    amount = max(0.0, amount)
     ways = find_ways(problem, recorded, problem.factual, stop)
     first = _rate(ways, amount, problem.unit)
     recorded = replace(recorded, polished=first)
