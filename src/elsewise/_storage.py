@@ -74,8 +74,8 @@ def folder_in_place(
 
     Whatever happens, SIGKILL included, there is the earlier folder or the new one, whole; where the
     system cannot exchange folders, SIGKILL between two renames leaves the earlier one beside its
-    place. Files in the earlier folder that are not ours (``own``) are kept; a folder without a file of the first
-    of these names, which all of ours have, is not replaced.
+    place. Files in the earlier folder that are not ours (``own``) are kept; a folder without a file
+    of the first of these names, which all of ours have, is not replaced.
     """
     place = path_of(folder, argument).resolve()
     taken = place.exists() and not (place / own[0]).is_file()
