@@ -17,7 +17,7 @@ from .scenarios import BATCH_ROWS, BATCHES, DIMENSIONS, Scenario, inputs, untune
 
 __all__ = ["Move", "checks", "pieces"]
 
-VERSION = "2"
+VERSION = "3"
 """Raise when the cases change, or `elsewise.confidence.move_interval`."""
 REPETITIONS = {100: 1000, 500: 1000, 2000: 300}
 LEAST, WIDEST, WIDE_ROWS = 0.94, 1.15, 500

@@ -15,8 +15,10 @@ from elsewise.confidence._limit import UpperLimit, checked_level, smallest_meeti
 from elsewise.errors import InvalidInput
 
 INDEPENDENT = "Rows are independent draws; holds for every number of rows."
-# Past this skewness, divided by the root of the number of rows, a mean carries a notice.
-SKEWED = 0.2
+# Past this skewness, divided by the root of the number of rows, a mean carries a notice; squared
+# moves, of which the farthest counts twice, past the second number.
+SKEWED, SKEWED_MOVES = 0.25, 0.4
+SUPPORT = "give the range of the outputs (support), or more rows"
 KNOWN = "The rows are the whole population, so that the number is known."
 
 
@@ -87,9 +89,7 @@ def mean_interval(
     side = (1.0 + checked_level(level)) / 2.0
     mean = float(np.mean(values))
     if support is None:
-        return _skew_corrected(
-            values, level, "give the range of the outputs (support), or more rows"
-        )
+        return _skew_corrected(values, level)
     low, high = support
     # Outputs may pass an end by their rounding, those in single precision too.
     slack = 1e-6 * (high - low)
@@ -114,7 +114,9 @@ def mean_interval(
     )
 
 
-def _skew_corrected(values: np.ndarray, level: float, remedy: str) -> Interval:
+def _skew_corrected(
+    values: np.ndarray, level: float, most: float = SKEWED, remedy: str = SUPPORT
+) -> Interval:
     """Return Student's interval of a mean after Hall's transform of its statistic.
 
     With W = (mean - truth) / deviation and g the skewness,
@@ -131,7 +133,7 @@ def _skew_corrected(values: np.ndarray, level: float, remedy: str) -> Interval:
         cubic = 1.0 + skewness * (ends - skewness / (6.0 * n))
         ends = 3.0 / skewness * (np.cbrt(cubic) - 1.0)
     lower, upper = mean - deviation * ends
-    heavy = abs(skewness) > SKEWED * math.sqrt(n)
+    heavy = abs(skewness) > most * math.sqrt(n)
     return Interval(
         estimate=mean,
         lower=min(mean, float(lower)),
@@ -144,8 +146,8 @@ def _skew_corrected(values: np.ndarray, level: float, remedy: str) -> Interval:
             "no guarantee."
         ),
         notice=(
-            f"the interval may be too short, because values are skewed (skewness {skewness:.2g}, "
-            f"{n} rows): {remedy}"
+            f"the interval may be too short, because values are skewed (skewness {skewness:.2g}): "
+            f"{remedy}"
             if heavy
             else ""
         ),
@@ -205,7 +207,8 @@ def move_interval(
     else:
         # Two-sided at 2c - 1: its upper end is the one-sided limit at c.
         level = max(2.0 * confidence - 1.0, 0.5)
-        found = _skew_corrected(np.append(squares, farthest), level, "more rows help")
+        twice = np.append(squares, farthest)
+        found = _skew_corrected(twice, level, SKEWED_MOVES, "more rows help")
         found = clustered_interval(replace(found, estimate=mean), squares, clusters)
         if clearly < FEW_MOVERS:
             said = "the limit may be too small, because fewer than ten rows clearly moved: more"
