@@ -46,6 +46,7 @@ paper: $(VENV)/.test  ## reproduce the paper into docs/paper.md: hours; QUICK=1:
 
 calibration: $(VENV)/.test  ## how often the certificates hold: an hour or two, goes on where it stopped
 	$(BIN)/python -m benchmarks.calibration --jobs 2
+	$(BIN)/python -m benchmarks.difference
 
 campaign: $(VENV)/.test  ## try to break it 21,000 times: hours, goes on where it stopped
 	$(BIN)/python -m benchmarks.campaign

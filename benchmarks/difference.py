@@ -7,8 +7,8 @@ its own. The population's change is computed on many rows. Beside it, on the sam
 group difference of SHAP values (exact for the linear model; for trees LightGBM's own TreeSHAP),
 gain importances of a domain classifier, and the population stability index of every column.
 The matching was tuned on samples like the made-up ones; the same shifts planted in rows of HELOC
-and cardio, which it was not tuned on, check it. Every round adds runs to every cell, and writes the
-tables of docs/difference.md.
+and cardio, which it was not tuned on, check it. Every round adds runs to every cell; another call
+goes on where the last one stopped. Writes the tables of docs/difference.md.
 """
 
 from __future__ import annotations
@@ -385,12 +385,18 @@ def main() -> None:
     parser.add_argument("--attributes", type=int, nargs="+", default=[4, 10, 30])
     parser.add_argument("--real", nargs="*", default=["HELOC", "cardio"])
     parser.add_argument("--page", type=Path, default=PAGE)
-    parser.add_argument("--keep", type=Path, help="JSON of all runs; goes on where it stopped")
+    parser.add_argument(
+        "--keep",
+        type=Path,
+        default=Path("build/difference.json"),
+        help="every run; goes on where it stopped, so remove it after a change of the method",
+    )
     options = parser.parse_args()
     worlds = [(make, count) for count in options.attributes for make in (linear, trees)]
     worlds += [(real, name) for name in options.real]
     found: list[dict[str, Any]] = []
-    if options.keep and options.keep.exists():
+    options.keep.parent.mkdir(parents=True, exist_ok=True)
+    if options.keep.exists():
         found = json.loads(options.keep.read_text(encoding="utf-8"))
     done = {(r["kind"], r["model"], r["rows"], r["attributes"], r["seed"]) for r in found}
     for turn in range(options.rounds):
@@ -406,8 +412,7 @@ def main() -> None:
                     turn, arguments, make.__name__, size, f"{time.process_time():.0f} s", flush=True
                 )
             table = pd.DataFrame(found)
-            if options.keep:
-                options.keep.write_text(json.dumps(found), encoding="utf-8")
+            options.keep.write_text(json.dumps(found), encoding="utf-8")
             head, rest = options.page.read_text(encoding="utf-8").split(START)
             text = head + START + written(table) + END + rest.split(END)[1]
             options.page.write_text(text, encoding="utf-8")

@@ -39,7 +39,8 @@ sample's rows are from each other."""
 CATEGORY, CHANGED = 2.0, 0.25
 """Weights of distances where rows are matched: of categories, and of attributes whose own
 distribution changed; chosen on samples like the benchmark's made-up ones, with other models."""
-QUANTILES, FEW_VALUES, MUCH_MISSING = (0.1, 0.5, 0.9), 10, 0.05
+QUANTILES = {"median": 0.5, "10% quantile": 0.1, "90% quantile": 0.9}
+FEW_VALUES, MUCH_MISSING = 10, 0.05
 """A change of a number is told by a quantile, of few values or much missing by their shares."""
 MOST_GROUPS, LEAST_GAIN, NOISE_GAIN = 4, 0.02, 10.0
 """A split explains at least this share of the squared moves and what noise of n pairs may, 10/n."""
@@ -308,9 +309,10 @@ def _moved(column: Column, size: int, changed: bool) -> str:
     if changed and column.numeric and values.size > FEW_VALUES:
         told = [-1]
         if not np.isnan(values[-1]) or abs(change[-1]) < MUCH_MISSING:
-            ends = [np.nanquantile(codes, QUANTILES) for codes in np.split(column.before, [size])]
-            k = int(np.abs(ends[1] - ends[0]).argmax())
-            return f"{percent(QUANTILES[k])} quantile {amount(ends[0][k])} to {amount(ends[1][k])}"
+            halves, at = np.split(column.before, [size]), list(QUANTILES.values())
+            old, new = (np.nanquantile(codes, at) for codes in halves)
+            most = int(np.abs(new - old).argmax())
+            return f"{list(QUANTILES)[most]} {amount(old[most])} to {amount(new[most])}"
     level = amount if column.numeric else column.level
     names = {k: MISSING if np.isnan(values[k]) else one_line(level(values[k])) for k in told}
     return ", ".join(
@@ -338,6 +340,8 @@ def _groups(samples: Samples, plan: Plan, found: Attribution, changed: np.ndarra
     for leaf in leaves if len(leaves) > 1 else []:
         first, second = leaf.rows[leaf.rows < count], leaf.rows[leaf.rows >= count] - count
         sides = np.unique(plan.before[first]), np.unique(plan.after[second])
+        if not sides[0].size or not sides[1].size:
+            continue
         ends = [float(scores[side].mean()) for scores, side in zip((old, new), sides, strict=True)]
         leading = np.abs(found.influence[leaf.rows % count].mean(axis=0) + found.parts).argmax()
         # A quantile has no parts row by row, and small moves are nobody's.
