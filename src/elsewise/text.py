@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-__all__ = ["amount", "format_distinct", "nearest", "one_line", "percent", "signed", "visible"]
+__all__ = ["amount", "format_distinct", "nearest", "one_line", "percent", "visible"]
 
 
 def amount(value: float) -> str:
@@ -23,17 +23,6 @@ def amount(value: float) -> str:
     if abs(value) >= 1000:
         return f"{value:,.0f}"
     return f"{value + 0.0:.3g}"
-
-
-def signed(value: float) -> str:
-    """Return an amount with its sign.
-
-    Examples
-    --------
-    >>> signed(-1234.5), signed(0.04321), signed(6.0)
-    ('-1,234', '+0.0432', '+6')
-    """
-    return f"{value:+,.0f}" if abs(value) >= 1000 else f"{value:+.3g}"
 
 
 def percent(share: float, *, exact: bool = False, fine: bool = False) -> str:

@@ -357,7 +357,7 @@ def test_groups_recover_two_planted_ones() -> None:
 def test_groups_recover_two_planted_ones_of_two_conditions(two_groups: ew.Explanation) -> None:
     found = analysis.groups(two_groups, k=3)
     # Those judged by their duration take two leaves: they are told by what changes for them.
-    shorter = [any(change.startswith("Duration -") for change in group.changes) for group in found]
+    shorter = [any(change.startswith("Duration: lower") for change in group.changes) for group in found]
     truth = old_or_owner(population())
     assert adjusted_rand_score(truth, np.array(shorter)[found.labels]) >= 0.8
     assert (found[0].who, found[0].rows) == ("Age <= 40 and Housing is not own", (~truth).sum())
@@ -446,8 +446,12 @@ def test_groups_read_well(two_groups: ew.Explanation) -> None:
     found = analysis.groups(two_groups, k=3)
     text = str(found)
     assert text == repr(found)
-    assert text.startswith("3 groups of 200 rows, explaining ")
-    assert re.search(r"Age <= 40 and Housing is not own: \d+ rows \(\d+%\)\n   Duration \+\d", text)
+    moved = sum(group.moved for group in found)
+    assert text.startswith(f"3 groups of 200 rows, {moved} of which change\n")
+    said = (
+        r"Age <= 40 and Housing is not own: \d+ of \d+ rows\n   Duration: higher in \d+ rows, by \d"
+    )
+    assert re.search(said, text)
     assert sum(group.explained for group in found) == pytest.approx(found.explained)
     assert sum(group.share for group in found) == pytest.approx(1.0)
 
@@ -457,7 +461,7 @@ def test_groups_name_the_largest_flow(base: ew.Explanation) -> None:
     after.loc[after["home"] == "rent", "home"] = "own"
     found = analysis.groups(moved_to(base, base.encoder.encode(after)), k=2)
     assert [(group.who, group.changes) for group in found] == [
-        ("home is rent", ("home rent to own (100%)",)),
+        ("home is rent", ("home: rent to own in 20 rows",)),
         ("home is not rent", ()),
     ]
     assert "nothing changes" in str(found)

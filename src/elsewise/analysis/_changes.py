@@ -230,13 +230,11 @@ def flows(explanation: Explanation) -> pd.DataFrame:
     for column in columns_of(explanation):
         if not column.free or column.numeric:
             continue
-        moved, n = column.moved, column.before.size
-        pairs = np.stack([column.before, column.after], axis=1)[moved]
-        found, counts = np.unique(pairs, axis=0, return_counts=True)
-        for k in np.argsort(-counts, kind="stable"):
-            start, end = (column.level(code) for code in found[k])
-            table.append((column.name, start, end, int(counts[k]), float(counts[k]) / n))
-        kept = int(n - moved.sum())
+        n = column.before.size
+        for pair, count in zip(*column.level_changes(), strict=True):
+            start, end = (column.level(code) for code in pair)
+            table.append((column.name, start, end, int(count), float(count) / n))
+        kept = int(n - column.moved.sum())
         table.append((column.name, KEPT, KEPT, kept, kept / n))
     frame = pd.DataFrame(table, columns=["feature", "from", "to", "rows", "share"])
     return frame.astype({"rows": "int64", "share": "float64"})

@@ -11,6 +11,7 @@ import numpy as np
 from elsewise._arrays import Array, changed_cells, to_numpy
 from elsewise.errors import InvalidInput
 from elsewise.features import Attribute, attributes
+from elsewise.text import amount, one_line
 
 if TYPE_CHECKING:
     from elsewise.explanation import Explanation
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 MISSING = "missing"
 """What a missing cell of a category is called."""
+NAMED_LEVELS, LEVEL_WIDTH = 2, 30
+"""Changes of level named for a category, and letters of a level."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -44,6 +47,51 @@ class Column(Attribute):
     def take(self, rows: np.ndarray) -> Column:
         """Return the column of some rows only."""
         return replace(self, before=self.before[rows], after=self.after[rows])
+
+    def change_words(self) -> str:
+        """Return how the feature changes in the rows in which it does."""
+        if not self.moved.any():
+            return "stays as it is"
+        if not self.numeric:
+            return self._level_words()
+        moves = (self.after - self.before)[self.moved]
+        parts = []
+        for word, some in (("lower", moves[moves < 0]), ("higher", moves[moves > 0])):
+            if some.size:
+                by = amount(abs(float(np.median(some))))
+                median = " in the median" if some.size > 1 else ""
+                parts.append((some.size, f"{word} in {rows_words(some.size)}, by {by}{median}"))
+        parts.sort(key=lambda part: -part[0])
+        return "; ".join(text for _, text in parts)
+
+    def _level_words(self) -> str:
+        """The most frequent changes of level, with the number of rows that make each."""
+        pairs, counts = self.level_changes()
+        words = [
+            " to ".join(one_line(self.level(code), LEVEL_WIDTH) for code in pair)
+            + f" in {rows_words(int(count))}"
+            for pair, count in zip(pairs[:NAMED_LEVELS], counts, strict=False)
+        ]
+        others = int(counts[NAMED_LEVELS:].sum())
+        return ", ".join([*words, *([f"other changes in {rows_words(others)}"] if others else [])])
+
+    def level_changes(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return codes before and after, (c, 2), and rows (c,) of each change, most rows first."""
+        pairs = np.stack([self.before, self.after], axis=1)[self.moved]
+        found, counts = np.unique(pairs, axis=0, return_counts=True)
+        order = np.argsort(-counts, kind="stable")
+        return found[order], counts[order]
+
+
+def rows_words(count: int) -> str:
+    """Return a number of rows in words.
+
+    Examples
+    --------
+    >>> rows_words(1), rows_words(1200)
+    ('1 row', '1,200 rows')
+    """
+    return f"{count:,} row{'' if count == 1 else 's'}"
 
 
 def columns_of(explanation: Explanation) -> tuple[Column, ...]:

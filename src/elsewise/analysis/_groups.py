@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from elsewise._arrays import to_numpy
-from elsewise.analysis._columns import Column, columns_of, embedded
+from elsewise.analysis._columns import Column, columns_of, embedded, rows_words
 from elsewise.analysis._tree import Leaf, smallest_leaf, sub_populations
 from elsewise.errors import InvalidInput
-from elsewise.text import one_line, percent, signed, visible
+from elsewise.text import one_line, percent, visible
 
 if TYPE_CHECKING:
     from elsewise.explanation import Explanation
@@ -35,8 +35,10 @@ class Group:
     rows: int
     share: float
     """Its share of all rows."""
+    moved: int
+    """How many of its rows change."""
     changes: tuple[str, ...]
-    """Its mean moves that matter most, in words, largest first; none where nothing moves."""
+    """What changes most in them, in words, largest mean move first; none where nothing moves."""
     explained: float
     """Share of the whole shift that moving its rows by their mean move explains."""
     named: float
@@ -51,9 +53,9 @@ class Groups:
     labels: np.ndarray
     """int (n,): the group of each row, a place in `groups`."""
     effect: float | None = None
-    """Share of the mean change of the model's first output, over the rows that move, that their
-    named moves bring about when applied literally; None where no output changes or the explanation
-    was loaded without its model."""
+    """Share of the change of the mean output that is left if every row that changes something does
+    no more than what is named of its group: the group's median change of a number, its commonest
+    change of a category. None where no output changes or without the model."""
 
     @property
     def explained(self) -> float:
@@ -75,17 +77,17 @@ class Groups:
         return self.groups[place]
 
     def __str__(self) -> str:
-        plural = "" if len(self) == 1 else "s"
+        plural, moved = "" if len(self) == 1 else "s", sum(group.moved for group in self)
         lines = [
-            f"{len(self)} group{plural} of {self.labels.size:,} rows, explaining "
-            f"{percent(self.explained)} of the shift, {percent(self.named)} by what is named"
-            + ("" if self.effect is None else f", and {percent(self.effect)} of the effect")
+            f"{len(self)} group{plural} of {self.labels.size:,} rows, {moved:,} of which change"
         ]
         for place, group in enumerate(self, start=1):
-            what = ", ".join(group.changes) or "nothing changes"
+            lines += [f"{place}. {group.who}: {group.moved:,} of {rows_words(group.rows)}"]
+            lines += [f"   {what}" for what in group.changes or ("nothing changes",)]
+        if self.effect is not None:
             lines += [
-                f"{place}. {group.who}: {group.rows:,} rows ({percent(group.share)})",
-                f"   {what}; explains {percent(group.explained)}",
+                "If every row that changes did just what is said of its group, the mean output "
+                f"would change by {percent(self.effect)} of what it does."
             ]
         return visible("\n".join(lines))
 
@@ -149,30 +151,31 @@ def groups(explanation: Explanation, k: int = 4) -> Groups:
 def _effect(
     explanation: Explanation, columns: Sequence[Column], told: Sequence[tuple[Leaf, list[int]]]
 ) -> float | None:
-    """Apply the named moves of each group to its rows that move, and compare mean outputs."""
+    """Apply what is named of each group to its rows that change it, and compare mean outputs."""
     if explanation.model is None or not columns:
         return None
-    problem = explanation.problem
+    problem, asked = explanation.problem, explanation.main_output
     codes = to_numpy(problem.factual).astype(np.float64)
     moved = np.any([column.moved for column in columns], axis=0)
-    full = float((explanation.outputs - explanation.factual_outputs)[moved, 0].sum())
+    full = float((explanation.outputs - explanation.factual_outputs)[moved, asked].sum())
     if full == 0.0:
         return None
     literal = codes.copy()
     for leaf, places in told:
         for column in (columns[j].take(leaf.rows) for j in places):
-            here = list(column.places)
-            if column.numeric:
-                literal[leaf.rows, here[0]] += np.nanmean(column.after - column.before)
+            here, rows = list(column.places), leaf.rows[column.moved]
+            if not rows.size:
                 continue
-            start, end, _ = _largest_flow(column)
-            rows = leaf.rows[column.before == start]
+            if column.numeric:
+                literal[rows, here[0]] += np.nanmedian((column.after - column.before)[column.moved])
+                continue
+            start, end = column.level_changes()[0][0]
+            rows = leaf.rows[column.moved & (column.before == start)]
             # A one-hot group has a column per level, a category one column for all.
-            new = end if len(here) == 1 else np.eye(len(here))[int(end)]
-            literal[np.ix_(rows, here)] = new
+            literal[np.ix_(rows, here)] = end if len(here) == 1 else np.eye(len(here))[int(end)]
     literal = problem.schema.legal(codes, broken=~moved).legalize(literal)
     outputs = to_numpy(problem.outputs.values(problem.outputs.place(literal)))
-    return float((outputs - explanation.factual_outputs)[moved, 0].sum() / full)
+    return float((outputs - explanation.factual_outputs)[moved, asked].sum() / full)
 
 
 def _told(leaf: Leaf, columns: Sequence[Column], moves: np.ndarray) -> list[int]:
@@ -181,14 +184,6 @@ def _told(leaf: Leaf, columns: Sequence[Column], moves: np.ndarray) -> list[int]
     squares = np.array([np.sum(mean[column.dimensions] ** 2) for column in columns])
     order = np.argsort(-squares, kind="stable")[:NAMED]
     return [int(j) for j in order if squares[j] > LEAST_NAMED * squares.sum()]
-
-
-def _largest_flow(column: Column) -> tuple[float, float, int]:
-    """Return the commonest change of a category: from, to, and how many rows."""
-    pairs = np.stack([column.before, column.after], axis=1)[column.moved]
-    found, counts = np.unique(pairs, axis=0, return_counts=True)
-    largest = int(counts.argmax())
-    return float(found[largest, 0]), float(found[largest, 1]), int(counts[largest])
 
 
 def _group(leaf: Leaf, columns: Sequence[Column], moves: np.ndarray) -> Group:
@@ -201,17 +196,11 @@ def _group(leaf: Leaf, columns: Sequence[Column], moves: np.ndarray) -> Group:
         who=leaf.who,
         rows=size,
         share=size / len(moves),
-        changes=tuple(_change(columns[j].take(leaf.rows)) for j in told),
+        moved=int(np.any([column.moved[leaf.rows] for column in columns], axis=0).sum()),
+        changes=tuple(
+            f"{one_line(columns[j].name)}: {columns[j].take(leaf.rows).change_words()}"
+            for j in told
+        ),
         explained=float(size * squares.sum() / total),
         named=float(size * squares[told].sum() / total),
     )
-
-
-def _change(column: Column) -> str:
-    """Say how a column changes: the mean move of a number, the largest flow of a category."""
-    name = one_line(column.name)
-    if column.numeric:
-        return f"{name} {signed(float(np.nanmean(column.after - column.before)))}"
-    *codes, count = _largest_flow(column)
-    start, end = (one_line(column.level(code)) for code in codes)
-    return f"{name} {start} to {end} ({percent(count / column.before.size)})"

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from elsewise.certificate import move_sentence, reached_sentence, stayed_lines
 from elsewise.report._view import View
 from elsewise.request import Kind
@@ -16,12 +14,10 @@ if TYPE_CHECKING:
     from elsewise.certificate import Certificate, Evidence
 
 
-# Changes of level named for a category.
-NAMED_LEVELS = 2
 # Features named in the headline, and the least effect of one that is, as a share of the largest.
 NAMED, LEAST_NAMED = 3, 0.02
-# Letters of a name in a sentence, and of a level.
-NAME_WIDTH, LEVEL_WIDTH = 60, 30
+# Letters of a name in a sentence.
+NAME_WIDTH = 60
 
 
 def answer_sentence(view: View) -> str:
@@ -81,39 +77,7 @@ def question_sentence(view: View) -> str:
 
 def change_words(view: View, name: Hashable) -> str:
     """Return how a feature changes in the rows in which it does."""
-    column = view.columns[name]
-    if not column.moved.any():
-        return "stays as it is"
-    if not column.numeric:
-        return _category_words(view, name)
-    moves = (column.after - column.before)[column.moved]
-    parts = []
-    for word, some in (("lower", moves[moves < 0]), ("higher", moves[moves > 0])):
-        if some.size:
-            by = amount(abs(float(np.median(some))))
-            median = " in the median" if some.size > 1 else ""
-            parts.append((some.size, f"{word} in {_rows(some.size)}, by {by}{median}"))
-    parts.sort(key=lambda part: -part[0])
-    return "; ".join(text for _, text in parts)
-
-
-def _rows(count: int) -> str:
-    return f"{count:,} row{'' if count == 1 else 's'}"
-
-
-def _category_words(view: View, name: Hashable) -> str:
-    """The most frequent changes of level, with the number of rows that make each."""
-    column = view.columns[name]
-    pairs = np.stack([column.before, column.after], axis=1)[column.moved]
-    found, counts = np.unique(pairs, axis=0, return_counts=True)
-    order = np.argsort(-counts, kind="stable")[:NAMED_LEVELS]
-    words = [
-        " to ".join(one_line(column.level(code), LEVEL_WIDTH) for code in found[k])
-        + f" in {_rows(int(counts[k]))}"
-        for k in order
-    ]
-    others = int(counts.sum() - counts[order].sum())
-    return ", ".join([*words, *([f"other changes in {_rows(others)}"] if others else [])])
+    return view.columns[name].change_words()
 
 
 def change_lines(view: View, most: int | None = None) -> list[tuple[str, str, str]]:
