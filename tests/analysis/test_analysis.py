@@ -357,7 +357,8 @@ def test_groups_recover_two_planted_ones() -> None:
 def test_groups_recover_two_planted_ones_of_two_conditions(two_groups: ew.Explanation) -> None:
     found = analysis.groups(two_groups, k=3)
     # Those judged by their duration take two leaves: they are told by what changes for them.
-    shorter = [any(change.startswith("Duration: lower") for change in group.changes) for group in found]
+    said = "Duration: lower"
+    shorter = [any(change.startswith(said) for change in group.changes) for group in found]
     truth = old_or_owner(population())
     assert adjusted_rand_score(truth, np.array(shorter)[found.labels]) >= 0.8
     assert (found[0].who, found[0].rows) == ("Age <= 40 and Housing is not own", (~truth).sum())
