@@ -119,3 +119,14 @@ def test_the_layout_page_has_every_module() -> None:
 )
 def test_the_test_sees_links(text: str, expected: list[str]) -> None:
     assert links(text) == expected
+
+
+@pytest.mark.parametrize(
+    "name", ["CONTRIBUTING.md", "docs/architecture.md", "docs/how-it-works.md"]
+)
+def test_modules_that_a_page_names_are_there(name: str) -> None:
+    named = set(re.findall(r"`([a-z_/]+\.(?:py|sh))`", (ROOT / name).read_text(encoding="utf-8")))
+    named = {path for path in named if not path.endswith("/_name.py")}  # "write this one"
+    places = (ROOT, ROOT / "src" / "elsewise", ROOT / "benchmarks" / "datasets", ROOT / "tests")
+    assert named
+    assert not {path for path in named if not any((place / path).is_file() for place in places)}
