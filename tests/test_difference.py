@@ -526,6 +526,12 @@ def test_the_page_escapes_names(tmp_path: Path) -> None:
     answer = ew.difference(lambda rows: rows["<script>"], *sides, progress=False, draws=99)
     page = answer.report(tmp_path / "page.html").read_text(encoding="utf-8")
     assert "<script>" not in page
+    levels = [np.repeat(["<script>", "b"], sizes) for sizes in ([10, 90], [80, 20])]
+    hostile = [pd.DataFrame({"it": values, "x": np.arange(100)}) for values in levels]
+    shown = ew.difference(lambda rows: rows["x"], *hostile, progress=False, draws=99)
+    assert "<script>: 10% to 80%" in str(shown)
+    assert "<script>" not in shown.report(tmp_path / "other.html").read_text(encoding="utf-8")
+    assert "<script>" not in shown._repr_html_()
     assert "&lt;script&gt;" in page
     assert page.count('<td class="bar">') == 4  # before, two attributes, after
 
@@ -558,6 +564,13 @@ def test_what_does_not_fit_is_refused(changed: dict[str, Any], message: str) -> 
     arguments = {"before": BEFORE, "after": AFTER, "progress": False} | changed
     with pytest.raises(ElsewiseError, match=message):
         ew.difference(model, **arguments)
+
+
+def test_parts_do_not_depend_on_the_confidence(found: ew.Difference) -> None:
+    for confidence in (0.5, 0.99):
+        other = found_for(confidence=confidence)
+        assert np.array_equal(found.parts["part"], other.parts["part"])
+        assert found.parts["moved"].tolist() == other.parts["moved"].tolist()
 
 
 def test_memory_does_not_matter(found: ew.Difference) -> None:

@@ -95,9 +95,9 @@ class Difference:
 
         ``part`` with ``low`` and ``high``; ``detectable``, the smallest part that 4 of 5 such
         samples would show; ``own_change``, the p-value that its own distribution is the same;
-        ``moved``, how it changed if that is below 1 - confidence; ``named``, whether the interval
-        leaves out 0 and its own distribution changed, so that the part is not that of a mere
-        change of how attributes go together.
+        ``moved``, how it changed if that is at most 0.05; ``named``, whether the interval leaves
+        out 0 and its own distribution changed, so that the part is not that of a mere change of
+        how attributes go together.
         """
         return self.parts.iloc[:-1].copy()
 

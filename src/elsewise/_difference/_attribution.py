@@ -36,6 +36,8 @@ POWER = 0.8
 USUAL = 0.99
 """A row is without counterpart if it is farther from the other sample than this share of that
 sample's rows are from each other."""
+CHANGE_LEVEL = 0.05
+"""For the matching, an attribute has changed if the p-value of that is at most this."""
 CATEGORY, CHANGED = 2.0, 0.25
 """Weights of distances where rows are matched: of categories, and of attributes whose own
 distribution changed; chosen on samples like the benchmark's made-up ones, with other models."""
@@ -130,7 +132,7 @@ def _answer(
     own_change = np.ones(count + 1)
     if not same:
         own_change = permutation_test(samples, draws, np.random.default_rng([seed, *b"regroup"]))
-    changed = own_change <= 1.0 - confidence
+    changed = own_change <= CHANGE_LEVEL
     near = samples.halves(samples.embedded * _weights(samples, changed[:-1]))
     plan = match(*near, np.random.default_rng([seed, *b"match"]))
     found, spread, ends = _attributed(samples, plan, seed, progress)
@@ -147,7 +149,7 @@ def _answer(
             "detectable": (ndtri((1.0 + confidence) / 2.0) + ndtri(POWER)) * error,
             "own_change": own_change,
             "moved": [*map(_moved, samples.columns, repeat(samples.sizes[0]), changed), ""],
-            "named": (np.abs(parts) > limit) & changed,
+            "named": (np.abs(parts) > limit) & (own_change <= 1.0 - confidence),
         },
         index=pd.Index(names, name="attribute", tupleize_cols=False),
     )
@@ -314,7 +316,7 @@ def _moved(column: Column, size: int, changed: bool) -> str:
             most = int(np.abs(new - old).argmax())
             return f"{list(QUANTILES)[most]} {amount(old[most])} to {amount(new[most])}"
     level = amount if column.numeric else column.level
-    names = {k: MISSING if np.isnan(values[k]) else one_line(level(values[k])) for k in told}
+    names = {k: MISSING if np.isnan(values[k]) else one_line(level(values[k]), 40) for k in told}
     return ", ".join(
         f"{name}: {percent(shares[0][k])} to {percent(shares[1][k])}" for k, name in names.items()
     )
