@@ -10,6 +10,7 @@ from elsewise._arrays import Array, changed_cells, device_of, namespace, take, t
 from elsewise.moves._costs import Aim, input_costs, output_costs, row_costs
 from elsewise.moves._offers import Offers, changed_count, obeying
 from elsewise.moves._step import MoveContext
+from elsewise.moves._steps import GRID
 
 # The best offers to a row are tried together as well, at most this many.
 MERGED = 3
@@ -38,6 +39,7 @@ def choose(now: MoveContext, aim: Aim, offers: Offers) -> Choice:
     before = row_costs(aim, now.embedded, outputs)
     if now.price > 0:
         before = before + now.price * changed_count(here, now.population.codes)
+    before = _to_twelve_digits(before)
     stay = Place(here, outputs, before)
     # Output costs are never negative: what the inputs alone make too dear need not be evaluated.
     room = before if offers.exact else (1.0 + SLACK * xp.finfo(before.dtype).eps) * before
@@ -162,4 +164,17 @@ def _evaluated(
     elif bool(xp.any(worth)):
         outputs[worth, ...] = now.problem.precise.values(codes[worth, ...])
     total = inputs + output_costs(wanted, aim.output_weight, outputs)
+    total = _to_twelve_digits(total)
     return _Tried(xp.where(worth, total, xp.full_like(total, np.inf)), outputs)
+
+
+def _to_twelve_digits(costs: Array) -> Array:
+    """Round costs, so that those that differ in their last bits only tie.
+
+    The last bits of a model's outputs depend on the batch a row comes in; which of two offers that
+    are as good a row takes must not. Single precision has no such digits to spare.
+    """
+    if namespace(costs).finfo(costs.dtype).eps > GRID:
+        return costs
+    wide = costs * (2.0**12 + 1.0)
+    return wide - (wide - costs)
