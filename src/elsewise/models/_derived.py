@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -55,3 +55,10 @@ class DerivedOutputs:
 
     def _derived(self, codes: Array) -> Array:
         return asarray_like(self.encoder.derive(to_numpy(codes)), codes)
+
+
+def as_scores(outputs: Outputs) -> Outputs:
+    """Return outputs that were guessed to be probabilities as those of a function that are none."""
+    if isinstance(outputs, DerivedOutputs):
+        return replace(outputs, inner=as_scores(outputs.inner))
+    return cast(Outputs, replace(cast(Any, outputs), probability=False))
