@@ -133,7 +133,12 @@ def _answer(
     if not same:
         own_change = permutation_test(samples, draws, np.random.default_rng([seed, *b"regroup"]))
     changed = own_change <= CHANGE_LEVEL
-    near = samples.halves(samples.embedded * _weights(samples, changed[:-1]))
+    # What an attribute brought about shows between rows that differ in it alone. Partners that
+    # differ in a category, or that took the place of rows which shifted, turn part of it over to
+    # others: so partners are alike in what did not change.
+    alike = [1.0 if column.ordered else CATEGORY for column in samples.columns]
+    weights = alike * np.where(changed[:-1], CHANGED, 1.0)
+    near = samples.halves(samples.embedded * weights[samples.shown])
     plan = match(*near, np.random.default_rng([seed, *b"match"]))
     found, spread, ends = _attributed(samples, plan, seed, progress)
     error = np.zeros(count + 1) if same else np.sqrt(np.diag(spread))
@@ -172,16 +177,6 @@ def _answer(
         seed=seed,
         same=same,
     )
-
-
-def _weights(samples: Samples, changed: np.ndarray) -> np.ndarray:
-    """Weights (d,) of the dimensions: partners are alike in what did not change.
-
-    What an attribute brought about shows between rows that differ in it alone. Partners that differ
-    in a category, or that took the place of rows which shifted, turn part of it over to others.
-    """
-    alike = [1.0 if column.ordered else CATEGORY for column in samples.columns]
-    return np.asarray((alike * np.where(changed, CHANGED, 1.0))[samples.shown])
 
 
 class Coalitions(NamedTuple):

@@ -12,7 +12,6 @@ import pandas as pd
 from scipy.special import ndtri
 
 from elsewise._arrays import to_numpy
-from elsewise._resources import block_rows
 from elsewise.analysis import Column, columns_between
 from elsewise.errors import InvalidInput
 from elsewise.features import Schema
@@ -127,7 +126,7 @@ def take_samples(
     sides = [frames[0], frames[1][frames[0].columns.tolist()]]
     numbers = np.arange(sum(map(len, sides)))
     if clusters is not None:
-        numbers, sides = _cluster_numbers(clusters, sides)
+        numbers, sides = _numbered(clusters, sides)
     pooled = pd.concat(sides, ignore_index=True)
     schema = Schema.infer(pooled) if schema is None else schema
     if set(pooled.columns) == set(schema.names):
@@ -164,10 +163,8 @@ def take_samples(
 
 
 def scores_of(outputs: Outputs, codes: np.ndarray) -> np.ndarray:
-    """Return the outputs (n,) of codes (n, p), a block at a time."""
-    tile = block_rows(codes.shape[1])
-    tiles = (codes[start : start + tile] for start in range(0, len(codes), tile))
-    return np.concatenate([to_numpy(outputs.values(outputs.place(t)))[:, 0] for t in tiles]) + 0.0
+    """Return the outputs (n,) of codes (n, p)."""
+    return to_numpy(outputs.values(outputs.place(codes)))[:, 0] + 0.0
 
 
 def refused(argument: str, expected: str, received: object, fix: str) -> InvalidInput:
@@ -191,9 +188,7 @@ def _check_frames(before: pd.DataFrame, after: pd.DataFrame) -> None:
             raise refused(f"after[{name!r}]", f"dtype {one}, as in before", f"dtype {other}", fix)
 
 
-def _cluster_numbers(
-    clusters: Any, frames: list[pd.DataFrame]
-) -> tuple[np.ndarray, list[pd.DataFrame]]:
+def _numbered(clusters: Any, frames: list[pd.DataFrame]) -> tuple[np.ndarray, list[pd.DataFrame]]:
     """Number the clusters of both samples; a column that names them is taken out."""
     labels = clusters if isinstance(clusters, tuple | list) else ()
     if not labels and isinstance(clusters, Hashable) and clusters in frames[0].columns:
