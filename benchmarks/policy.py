@@ -39,7 +39,7 @@ RESULTS = ROOT / "docs" / "policy.json"
 PAGE = ROOT / "docs" / "policy.md"
 FREE = ("Housing", "Saving accounts", "Checking account", "Credit amount", "Duration")
 SEEDS = 20
-FEW = range(4)
+FEW = range(3)
 """Seeds of the splits of larger tables."""
 
 

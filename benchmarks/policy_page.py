@@ -7,6 +7,10 @@ import os
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
+from elsewise import plots
+
 __all__ = ["write_page"]
 
 
@@ -24,6 +28,16 @@ def write_page(results: dict[str, Any], place: Path) -> None:
                 "",
             ]
     place.write_text("\n".join(lines), encoding="utf-8")
+    for name in ("HELOC", "COMPAS"):
+        if name in results:
+            draw(results[name]["result"]["curve"], place.parent / "images" / f"policy-{name}.png")
+
+
+def draw(curve: list[dict[str, Any]], place: Path) -> None:
+    """Draw reach and cost against the number of actions."""
+    figure = plots.policy(pd.DataFrame(curve).assign(budget=math.inf)).figure
+    # Without the version of matplotlib the file is the same for the same figures.
+    figure.savefig(place, dpi=120, metadata={"Software": None})
 
 
 OPENING = Path(__file__).resolve().parent / "policy_opening.md"
@@ -47,7 +61,7 @@ def german(result: dict[str, Any]) -> list[str]:
         lines += [
             f"### {name}, {found['rows']} refused applicants",
             "",
-            *table(GERMAN, found["table"]),
+            *table(GERMAN, sorted(found["table"], key=lambda row: (row["k"] < 0, row["k"]))),
         ]
         lines += ["", "The memo with seed 0, k = 4, then the same as a rule:", ""]
         lines += ["```text", found["memo"], "```", "", "```text", found["rule"], "```", ""]
@@ -62,7 +76,7 @@ def german_verdict(result: dict[str, Any]) -> str:
         row = next(row for row in result[name]["table"] if row["k"] == k)
         holds = row["reach"] >= 0.97 and row["cost"] <= most
         said.append(
-            f"{name} with {k}: {percent(row['reach'])} at {row['cost']:.3f}, which "
+            f"With {name} and {k} actions: {percent(row['reach'])} at {row['cost']:.3f}, which "
             f"{'holds' if holds else 'is not reached'}."
         )
     return " ".join(said)
@@ -102,7 +116,7 @@ def boosted(name: str) -> Any:
         curve = result["curve"]
         enough = [row["k"] for row in curve if row["reach"] >= 0.9 * result["full"]]
         said = (
-            f"{enough[0]:.0f} action{'' if enough[0] == 1 else 's'} reach 90 % of that"
+            f"{enough[0]:.0f} action{' reaches' if enough[0] == 1 else 's reach'} 90 % of that"
             if enough
             else "12 actions reach less than 90 % of that"
         )
@@ -114,6 +128,8 @@ def boosted(name: str) -> Any:
             f"action. The full map brings {percent(result['full'])} of the held-out rows there; "
             f"{said}. Choosing 12 took at most {result['seconds']:.1f} s of processor time. The "
             "policies of the curve are chosen among the candidates of the one with 12 actions.",
+            "",
+            f"![Reach and cost against the number of actions](images/policy-{name}.png)",
             "",
             *table(CURVE, curve),
             "",
@@ -145,7 +161,7 @@ def choices(result: list[dict[str, Any]]) -> list[str]:
         "An action changes at most 2 attributes, and 3 % of the rows within reach may be let go "
         "where that is cheaper for the others: both were chosen on German Credit. Here they are "
         "tried on rows that had no part in the choice: 4 actions, LightGBM, 400 rows, half held "
-        "out, means over 4 splits.",
+        "out, means over 3 splits.",
         "",
         *table(CHOICES, result),
         "",
@@ -179,7 +195,7 @@ def rivals(result: list[dict[str, Any]]) -> list[str]:
         "has not arrived: those of GLOBE-CE are counted apart. *Ours* is the policy of as many "
         "actions that was asked for the same reach (`reach=`); *at most* is what as many actions "
         "reach without that limit. Held-out: the policy without that limit, chosen on one half "
-        "and counted on the other, mean over 4 splits.",
+        "and counted on the other, mean over 3 splits.",
         "",
         f"Of {len(result)} comparisons ours reaches as much in {len(even)}, in "
         f"{len(even) - len(dearer)} of them at no higher cost{listed(dearer)}. It cannot reach as "

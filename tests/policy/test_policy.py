@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.stats import binomtest
+from sklearn.linear_model import LogisticRegression
 
 import elsewise as ew
 from elsewise.certificate import share_limit
@@ -327,6 +328,8 @@ def test_a_cost_function_is_needed_again_after_loading(tmp_path: Path) -> None:
         ({"cost": lambda before, after: -np.ones(len(before))}, "costs >= 0"),
         ({"cost": lambda before, after: 1.0}, "one per row"),
         ({"target": ew.targets.shift(0.1)}, "at_most"),
+        ({"target": ew.targets.mean(0.3)}, "at_most"),
+        ({"target": 0.5}, "target: expected at_least, .*received 0.5"),
     ],
 )
 def test_refused(explanation: ew.Explanation, options: dict, message: str) -> None:
@@ -494,6 +497,20 @@ def test_a_memo_of_one_row_and_of_a_budget_not_spent() -> None:
     assert "1 is not there yet: 1 takes the cheapest action that brings it there." in said
     short = " ".join(str(made.policy(1, budget=50.0)).split())
     assert "had to keep to this: at most 50 may be spent." in short
+
+
+def test_a_policy_asks_for_a_class_by_its_name() -> None:
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame({"a": rng.normal(size=90).round(1), "b": rng.normal(size=90).round(1)})
+    classes = np.array(["low", "middle", "high"])[np.digitize(rows["a"] + rows["b"], [-0.5, 0.5])]
+    model = LogisticRegression().fit(rows, classes)
+    made = ew.explain(
+        model, rows, target=ew.targets.label("high"), certify="in-sample", progress=False
+    )
+    policy = made.policy(2, target=ew.targets.label("low"))
+    after, moved = policy.apply(rows), policy.explained.arriving
+    assert moved > 0
+    assert (model.predict(after) == "low").sum() == policy.explained.inside + moved
 
 
 @settings(max_examples=25, deadline=None)

@@ -157,9 +157,7 @@ def _two_digits(values: np.ndarray, grid: float) -> np.ndarray:
     return np.unique(np.round(rounded * grid) / grid if grid else rounded)
 
 
-def single_edits(
-    known: Sequence[Movable], columns: int, mantissas: Sequence[float] = COARSE
-) -> Actions:
+def single_edits(known: Sequence[Movable], columns: int, mantissas: Sequence[float]) -> Actions:
     """Return all actions of one edit."""
     parts = [Actions(np.zeros((0, columns)), np.zeros((0, columns)))]
     for attribute in known:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from math import inf, isfinite
 from typing import TYPE_CHECKING, Any
 
@@ -15,15 +16,15 @@ from elsewise._resources import using
 from elsewise.certificate import Certificate, certify
 from elsewise.errors import InvalidInput
 from elsewise.moves import Rows
-from elsewise.policy._actions import Movable, movables
-from elsewise.policy._candidates import Table, propose, refine
+from elsewise.policy._actions import movables
+from elsewise.policy._candidates import Ground, Table, propose, refine
 from elsewise.policy._cost_table import Standing, Trial, prices_of
 from elsewise.policy._memo import CHEAPEST, in_words
 from elsewise.policy._policy import Count, Line, Policy
 from elsewise.policy._rule import Condition, grow_rule, rule_words
 from elsewise.policy._select import Caps, choose_actions, is_served, serve
 from elsewise.request import Kind, Verdict, halve, populate
-from elsewise.targets import Question, Share, Target, question_of
+from elsewise.targets import Mean, Question, Share, Target, question_of, resolve
 from elsewise.text import amount, percent
 
 if TYPE_CHECKING:
@@ -39,13 +40,9 @@ class Study:
     """What a policy was chosen on and is counted on."""
 
     explanation: Explanation
-    trial: Trial
-    known: tuple[Movable, ...]
+    ground: Ground
     table: Table
-    fit: Standing
-    """Rows in need that actions were chosen on."""
     caps: Caps
-    cells: int
     ruled: bool
     """Whether a rule says who takes which action."""
     asked: float
@@ -129,14 +126,7 @@ def build_policy(
     asked = {"cells": int(cells), "ruled": assign == "rule", "share": reach, "moved": rows_moved}
     with using(explanation.settings.resources):
         study = _study(explanation, target, cost, limits, asked)
-        table, chosen = refine(
-            study.trial,
-            study.fit,
-            study.known,
-            study.table,
-            study.cells,
-            lambda arriving, start: _chosen(study, arriving, int(k), start)[0],
-        )
+        table, chosen = refine(study.ground, study.table, partial(_chosen, study, int(k)))
         return _counted(_assigned(replace(study, table=table), int(k), chosen))
 
 
@@ -148,15 +138,17 @@ def _check_count(name: str, value: object) -> None:
 
 def _question(explanation: Explanation, target: Any) -> Question:
     """Return what is asked, by the policy's target or the explanation's own."""
-    problem = explanation.problem
-    resolved: Any = problem.target if target is None else target
-    if isinstance(resolved, Share):
-        resolved = resolved.resolved(explanation.factual_outputs)
-    asked = question_of(resolved, problem.outputs.columns, probability=problem.outputs.probability)
+    outputs = explanation.problem.outputs
+    given = explanation.problem.target if target is None else target
+    asked = None
+    if isinstance(given, Target | Share | Mean):
+        known = resolve(given, explanation.factual_outputs, getattr(outputs, "labels", ()))
+        asked = question_of(known, outputs.columns, probability=outputs.probability)
     if asked is None or asked.wanted is None:
         fix = "say when a row arrives: explanation.policy(target=targets.at_most(0.5))"
         expected = "at_least, at_most, share, label, or constant with a tolerance"
-        raise InvalidInput("target", expected=expected, received=resolved.name, fix=fix)
+        received = getattr(given, "name", repr(given))
+        raise InvalidInput("target", expected=expected, received=received, fix=fix)
     return asked
 
 
@@ -190,9 +182,8 @@ def _study(
     needing = fit.take(np.flatnonzero(fit.needs))
     ends = _double(explanation.rows.codes)[seen[fit.needs]]
     # What a row may cost is a filter on what was found, so that a refusal can say what is cheapest.
-    table = propose(
-        replace(trial, most=inf), needing, known, ends, wish["cells"], problem.generator("policy")
-    )
+    ground = Ground(replace(trial, most=inf), known, needing, wish["cells"])
+    table = propose(ground, ends, problem.generator("policy"))
     cheapest = float(table.arriving.min(initial=inf))
     for name, cap in limits.items():
         if cap is not None and isfinite(cheapest) and cap < cheapest:
@@ -209,12 +200,9 @@ def _study(
     )
     return Study(
         explanation=explanation,
-        trial=trial,
-        known=known,
+        ground=ground._replace(trial=trial),
         table=table._replace(costs=np.where(table.costs <= trial.most, table.costs, inf)),
-        fit=needing,
         caps=caps,
-        cells=wish["cells"],
         ruled=wish["ruled"],
         asked=caps.share or problem.bounds.reach or 1.0,
         everything=everything,
@@ -223,21 +211,21 @@ def _study(
 
 
 def _chosen(
-    study: Study, arriving: np.ndarray, k: int, start: np.ndarray | None
+    study: Study, k: int, arriving: np.ndarray, start: np.ndarray | None
 ) -> tuple[np.ndarray, list[tuple[Condition, ...]] | None]:
     """Return the columns of the actions chosen and, with a rule, whom each is for."""
     if not study.ruled:
         return choose_actions(arriving, k, study.caps, start), None
-    leaves = grow_rule(study.trial.problem.schema, study.fit.codes, arriving, k)
+    leaves = grow_rule(study.ground.trial.problem.schema, study.ground.rows.codes, arriving, k)
     return np.array([column for _, column in leaves], dtype=np.int64), [who for who, _ in leaves]
 
 
 def _assigned(study: Study, k: int, start: np.ndarray | None) -> Policy:
     """Choose the actions and say who takes which; nothing is counted yet."""
-    chosen, rules = _chosen(study, study.table.arriving, k, start)
+    chosen, rules = _chosen(study, k, study.table.arriving, start)
     made = Policy(
         explanation=study.explanation,
-        trial=study.trial,
+        trial=study.ground.trial,
         actions=study.table.actions.take(chosen),
         rules=None if rules is None else tuple(rules),
         price=inf,
@@ -246,9 +234,11 @@ def _assigned(study: Study, k: int, start: np.ndarray | None) -> Policy:
         explained=Count(0, 0, 0, 0, 0, 0.0),
         study=study,
     )
-    _, line, best = made.take(study.fit)
-    price, tie = serve(best, study.fit.ties, study.caps)
-    used = np.bincount(line[is_served(best, study.fit.ties, price, tie)], minlength=chosen.size)
+    _, line, best = made.take(study.ground.rows)
+    price, tie = serve(best, study.ground.rows.ties, study.caps)
+    used = np.bincount(
+        line[is_served(best, study.ground.rows.ties, price, tie)], minlength=chosen.size
+    )
     # Actions that serve nobody are no part of the answer.
     order = np.argsort(-used, kind="stable")[: int((used > 0).sum())]
     kept = None if rules is None else tuple(rules[j] for j in order)
@@ -263,7 +253,7 @@ def _counted(policy: Policy) -> Policy:
     lines = []
     for j, (add, put) in enumerate(zip(*policy.actions, strict=True)):
         mine = costs[line == j]
-        what = in_words(a.words(add, put) for a in study.known)
+        what = in_words(a.words(add, put) for a in study.ground.known)
         who = rule_words(schema, policy.rules[j]) if policy.rules else CHEAPEST
         lines.append(Line(what, who, mine.size, float(mine.mean()) if mine.size else 0.0))
     ends = rows.outputs, policy.trial.outputs(codes)
@@ -290,7 +280,7 @@ def _verdict(policy: Policy, study: Study) -> tuple[Verdict, str]:
         why = "rows are where they are wanted already"
         return Verdict.NOTHING_TO_DO, f"the share asked for of {why}" if there else f"all {why}"
     if not policy.lines:
-        if not len(study.fit.codes):
+        if not len(study.ground.rows.codes):
             return Verdict.NOT_REACHED, "no row that actions are chosen on needs anything"
         if limited:
             return Verdict.NOT_FOUND, "no row can be moved within what may be spent"
@@ -335,7 +325,7 @@ def curve(policy: Policy, most: int, by: str) -> pd.DataFrame:
     found = []
     for k, caps in cases:
         made = _assigned(replace(study, caps=caps), k, None)
-        count, fit = (Count.of(part, *made.take(part)[1:]) for part in (rows, study.fit))
+        count, fit = (Count.of(part, *made.take(part)[1:]) for part in (rows, study.ground.rows))
         limit = np.nan if study.unseen is None else count.limits(policy.level)[0]
         budget = inf if caps.budget is None else caps.budget
         found.append((k, budget, count.reach, count.mean_cost, limit, fit.reach))

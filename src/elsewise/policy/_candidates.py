@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from elsewise._arrays import to_numpy
-from elsewise.policy._actions import MANTISSAS, Actions, Movable, joined, pairs, single_edits
+from elsewise.policy._actions import (
+    COARSE,
+    MANTISSAS,
+    Actions,
+    Movable,
+    joined,
+    pairs,
+    single_edits,
+)
 from elsewise.policy._cost_table import Standing, Trial
 from elsewise.policy._select import far_price
 
@@ -39,11 +47,6 @@ class Table(NamedTuple):
     short: np.ndarray
     """ndarray (m, C): how far outside the row then is."""
 
-    @classmethod
-    def of(cls, trial: Trial, rows: Standing, actions: Actions) -> Table:
-        """Fill the table by asking the model."""
-        return cls(actions, *trial.table(rows, actions))
-
     @property
     def arriving(self) -> np.ndarray:
         """Costs (m, C), infinite where the row does not arrive."""
@@ -66,60 +69,70 @@ class Table(NamedTuple):
         return self.take(np.sort(order[worth[order] > 0]))
 
 
-def propose(
-    trial: Trial,
-    rows: Standing,
-    known: Sequence[Movable],
-    ends: np.ndarray,
-    cells: int,
-    rng: np.random.Generator,
-) -> Table:
+class Ground(NamedTuple):
+    """What actions are chosen on."""
+
+    trial: Trial
+    known: tuple[Movable, ...]
+    """What may move."""
+    rows: Standing
+    """Rows of the fit that need something."""
+    cells: int
+    """Most attributes that an action changes."""
+
+    def fill(self, actions: Actions) -> Table:
+        """Ask the model what becomes of the rows."""
+        return Table(actions, *self.trial.table(self.rows, actions))
+
+    def singles(self, mantissas: Sequence[float] = COARSE) -> Actions:
+        """Return all actions of one edit, whose amounts begin with these digits."""
+        return single_edits(self.known, self.rows.codes.shape[1], mantissas)
+
+    def used(self, actions: Actions) -> np.ndarray:
+        """Return, bool (C, U), the attributes that each action changes."""
+        touched = (actions.add != 0) | ~np.isnan(actions.put)
+        return np.stack([touched[:, a.columns].any(axis=1) for a in self.known], axis=1)
+
+
+def propose(ground: Ground, ends: np.ndarray, rng: np.random.Generator) -> Table:
     """Return candidates for the rows of the fit that need something.
 
     Parameters
     ----------
-    trial, rows
-        What is asked, and the rows.
-    known
-        What may move.
     ends
         ndarray (m, p): the rows after the explanation's own move.
-    cells
-        Most attributes that an action changes.
     rng
         Chooses donors and screened rows.
     """
-    edits = single_edits(known, rows.codes.shape[1])
+    trial, rows, edits = ground.trial, ground.rows, ground.singles()
     if not len(rows.codes) or not len(edits.add):
-        return Table.of(trial, rows, edits.take(slice(0)))
-    singles = Table.of(trial, rows, edits)
+        return ground.fill(edits.take(slice(0)))
+    singles = ground.fill(edits)
     # An edit that brings no row nearer helps in no company that additive foresight could find.
     helpful = np.flatnonzero((singles.short < rows.short[:, None]).any(axis=0))
     singles = base = found = singles.take(helpful)
-    for _ in range(1, cells):
-        base = Table.of(trial, rows, _foreseen(base, singles, rows, known, rng))
+    for _ in range(1, ground.cells):
+        base = ground.fill(_foreseen(ground, base, singles, rng))
         found = found.joined(base)
     background = to_numpy(trial.problem.background).astype(np.float64)
     tried = background[rng.permutation(len(background))[: 4 * DONORS]]
     inside = tried[trial.standing(tried).short == 0][:DONORS]
     starts = rows.codes[rng.integers(len(rows.codes), size=len(inside))]
     before, after = np.concatenate([rows.codes, starts]), np.concatenate([ends, inside])
-    return found.joined(Table.of(trial, rows, _moves(known, before, after, cells))).best(KEPT)
+    return found.joined(ground.fill(_moves(ground, before, after))).best(KEPT)
 
 
-def _foreseen(
-    base: Table, singles: Table, rows: Standing, known: Sequence[Movable], rng: np.random.Generator
-) -> Actions:
+def _foreseen(ground: Ground, base: Table, singles: Table, rng: np.random.Generator) -> Actions:
     """Join a further edit to actions where, if their gains add up, that is worth most."""
-    seen = rng.permutation(len(rows.codes))[:SCREENED]
-    short = rows.short[seen, None]
+    seen = rng.permutation(len(ground.rows.codes))[:SCREENED]
+    short = ground.rows.short[seen, None]
     # A row at the very edge is as good as no distance away: without an end, steps back from there
     # would outweigh everything that the other rows gain.
     nearer, more = (
         1.0 - np.minimum(table.short[seen], 2.0 * short) / short for table in (base, singles)
     )
     order = np.argsort(-nearer.sum(axis=0), kind="stable")[:BASES]
-    used = [_used(table.actions, known) for table in (base.take(order), singles)]
+    used = [ground.used(table.actions) for table in (base.take(order), singles)]
     apart = ~(used[0][:, None] & used[1][None]).any(axis=2)
     far = 2.0 * float(base.costs[np.isfinite(base.costs)].max(initial=1e-9))
     worth = np.full(apart.shape, -np.inf)
@@ -135,20 +148,15 @@ def _foreseen(
     return pairs(base.actions.take(order[first]), singles.actions.take(second)).distinct()
 
 
-def _used(actions: Actions, known: Sequence[Movable]) -> np.ndarray:
-    """Return, bool (C, U), the attributes that each action changes."""
-    touched = (actions.add != 0) | ~np.isnan(actions.put)
-    return np.stack([touched[:, a.columns].any(axis=1) for a in known], axis=1)
-
-
-def _moves(known: Sequence[Movable], before: np.ndarray, after: np.ndarray, cells: int) -> Actions:
+def _moves(ground: Ground, before: np.ndarray, after: np.ndarray) -> Actions:
     """Return what takes rows nearest to where they went: their largest cells, rounded."""
+    known = ground.known
     size = np.zeros((len(before), len(known)))
     for k, a in enumerate(known):
         changed = np.nan_to_num(np.abs(after - before)[:, a.columns])
         size[:, k] = changed[:, 0] / a.scale if a.choices is None else changed.any(axis=1)
     rank = np.argsort(np.argsort(-size, axis=1, kind="stable"), axis=1)
-    chosen = (size > 0) & (rank < cells)
+    chosen = (size > 0) & (rank < ground.cells)
     add, put = np.zeros(before.shape), np.full(before.shape, np.nan)
     for k, a in enumerate(known):
         mine = np.ix_(chosen[:, k], a.columns)
@@ -162,51 +170,45 @@ def _moves(known: Sequence[Movable], before: np.ndarray, after: np.ndarray, cell
 
 
 def refine(
-    trial: Trial,
-    rows: Standing,
-    known: Sequence[Movable],
-    table: Table,
-    cells: int,
-    choose: Callable[[np.ndarray, np.ndarray | None], np.ndarray],
+    ground: Ground, table: Table, choose: Callable[..., tuple[np.ndarray, Any]]
 ) -> tuple[Table, np.ndarray]:
     """Choose candidates, then try other amounts, one edit less and one more.
 
     Parameters
     ----------
     choose
-        Given the costs (m, C) of rows that arrive and the columns chosen before, returns columns.
+        Given the costs (m, C) of rows that arrive and the columns chosen before, returns columns
+        first.
 
     Returns
     -------
     tuple of Table and ndarray of int
         The candidates, with the new ones, and the places of those chosen.
     """
-    chosen = choose(table.arriving, None)
-    extra = single_edits(known, rows.codes.shape[1], MANTISSAS)
+    chosen, _ = choose(table.arriving, None)
+    extra = ground.singles(MANTISSAS)
     for _ in range(ROUNDS):
-        near = joined([*_neighbours(table.actions.take(chosen), known, extra, cells)] or [extra])
-        table = table.joined(Table.of(trial, rows, near.distinct()))
-        before, chosen = chosen, choose(table.arriving, chosen)
+        near = joined([*_neighbours(ground, table.actions.take(chosen), extra)] or [extra])
+        table = table.joined(ground.fill(near.distinct()))
+        before, (chosen, _) = chosen, choose(table.arriving, chosen)
         if np.array_equal(before, chosen):
             break
     return table, chosen
 
 
-def _neighbours(
-    actions: Actions, known: Sequence[Movable], extra: Actions, cells: int
-) -> Iterator[Actions]:
+def _neighbours(ground: Ground, actions: Actions, extra: Actions) -> Iterator[Actions]:
     """Yield actions that differ from the given ones in one edit."""
-    used = _used(actions, known)
-    for k, attribute in enumerate(known):
+    used, other = ground.used(actions), ground.used(extra)
+    for k, attribute in enumerate(ground.known):
         mine = actions.take(used[:, k])
         rest = Actions(mine.add.copy(), mine.put.copy())
         rest.add[:, attribute.columns], rest.put[:, attribute.columns] = 0.0, np.nan
         yield rest
-        others = extra.take(_used(extra, [attribute])[:, 0])
+        others = extra.take(other[:, k])
         first, second = np.nonzero(_closest(mine, others, attribute.columns[0]))
         yield pairs(rest.take(first), others.take(second))
-    room = used.sum(axis=1) < cells
-    first, second = np.nonzero(~(used[room][:, None] & _used(extra, known)[None]).any(axis=2))
+    room = used.sum(axis=1) < ground.cells
+    first, second = np.nonzero(~(used[room][:, None] & other[None]).any(axis=2))
     yield pairs(actions.take(np.flatnonzero(room)[first]), extra.take(second))
 
 

@@ -40,9 +40,9 @@ def memo_lines(policy: Policy) -> Iterator[str]:
     """Yield what each action is, for whom, and what it costs."""
     for place, line in enumerate(policy.lines, start=1):
         rows = "1 row, cost" if line.rows == 1 else f"{line.rows:,} rows, mean cost"
-        what = f"{place}. {line.what[:1].upper()}{line.what[1:]}"
-        who = f" for {line.who}" if policy.rules else ""
-        yield fill(f"{what}{who}: {rows} {amount(line.cost)}", WIDTH, subsequent_indent="   ")
+        what = f"for {line.who}, {line.what}" if policy.rules else line.what
+        said = f"{place}. {what[:1].upper()}{what[1:]}: {rows} {amount(line.cost)}"
+        yield fill(said, WIDTH, subsequent_indent="   ")
 
 
 def summary_of(policy: Policy) -> tuple[str, ...]:
