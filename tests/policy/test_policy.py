@@ -539,7 +539,7 @@ def test_groups_say_how_much_of_the_effect_they_explain() -> None:
     ).groups(2)
     assert found.effect is not None
     assert 0.5 < found.effect < 1.5
-    assert "of the effect" in str(found)
+    assert "the mean output would change by" in str(found)
 
 
 def test_the_command_makes_a_policy_and_prints_it_again(
