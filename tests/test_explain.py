@@ -73,12 +73,12 @@ REFUSED = {
         lambda: explain(rows=ROWS.set_axis(["a", "b", "a"], axis=1)),
         "column names that differ|unique|duplicate",
     ),
-    "no frame": (lambda: explain(rows=ROWS.to_numpy()), "DataFrame"),
+    "no frame": (lambda: explain(rows=ROWS.to_dict()), "DataFrame"),
     "empty frame, schema given": (lambda: explain(rows=ROWS[:0], schema=SCHEMA), "at least 2 rows"),
     "one row, schema given": (lambda: explain(rows=ROWS[:1], schema=SCHEMA), "at least 2 rows"),
     "infinity, schema given": (lambda: explain(rows=with_cell(np.inf), schema=SCHEMA), "infinit"),
     "no frame, schema given": (
-        lambda: explain(rows=ROWS.to_numpy(), schema=SCHEMA),
+        lambda: explain(rows=ROWS.to_dict(), schema=SCHEMA),
         "DataFrame",
     ),
     "missing column": (lambda: explain(rows=ROWS[["a", "b"]], schema=SCHEMA), "'c'"),
@@ -178,8 +178,8 @@ def test_a_model_that_breaks_on_the_way_is_named() -> None:
 
 
 def test_apply_refuses_what_is_not_the_explained_frame(explanation: ew.Explanation) -> None:
-    with pytest.raises(InvalidInput, match="rows: expected a pandas DataFrame"):
-        explanation.apply(ROWS.to_numpy())
+    with pytest.raises(InvalidInput, match="rows: expected a DataFrame with the explained"):
+        explanation.apply(ROWS.to_dict())
     with pytest.raises(InvalidInput, match="'c'"):
         explanation.apply(ROWS[["a", "b"]])
     with pytest.raises(InvalidInput, match="infinit"):

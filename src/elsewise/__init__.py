@@ -76,34 +76,22 @@ __all__ = [
     "transport",
 ]
 
-_HOME = {
-    "Bounds": "request",
-    "Certificate": "certificate",
-    "Difference": "_difference",
-    "Explanation": "explanation",
-    "Explanations": "batch",
-    "Failure": "batch",
-    "Frontier": "analysis",
-    "IntervalNarrowing": "settings",
-    "Policy": "policy",
-    "Problem": "request",
-    "Schema": "features",
-    "SetShrinking": "settings",
-    "Settings": "settings",
-    "Stability": "analysis",
-    "Status": "explanation",
-    "Request": "request",
-    "Verdict": "request",
-    "difference": "_difference",
-    "explain": "_explain",
-    "explain_groups": "batch",
-    "explain_many": "batch",
-    "explain_sweep": "batch",
-    "frontier": "analysis",
-    "iterate": "search",
-    "load": "saving",
-    "show_versions": "cli._versions",
+_NAMES = {
+    "_difference": ("Difference", "difference"),
+    "_explain": ("explain",),
+    "analysis": ("Frontier", "Stability", "frontier"),
+    "batch": ("Explanations", "Failure", "explain_groups", "explain_many", "explain_sweep"),
+    "certificate": ("Certificate",),
+    "cli._versions": ("show_versions",),
+    "explanation": ("Explanation", "Status"),
+    "features": ("Schema",),
+    "policy": ("Policy",),
+    "request": ("Bounds", "Problem", "Request", "Verdict"),
+    "saving": ("load",),
+    "search": ("iterate",),
+    "settings": ("IntervalNarrowing", "SetShrinking", "Settings"),
 }
+_HOME = {name: module for module, names in _NAMES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:

@@ -372,9 +372,9 @@ def in_row_order(function: Callable[[Any], Any], make: Callable[[], Any]) -> tup
     [3, 1, 2]
     """
     frame = make()
-    rows = frame.index
+    rows = getattr(frame, "index", None)
     answer = function(frame)
-    if not hasattr(answer, "reindex") or answer.index.equals(rows):
+    if rows is None or not hasattr(answer, "reindex") or answer.index.equals(rows):
         return answer, False
     if not _same_labels(answer.index, rows):
         return answer, True

@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 from tqdm.auto import tqdm
 
 from elsewise._arrays import Array, take_rows, to_numpy
@@ -56,11 +55,11 @@ MARGIN = 1.2
 
 def explain(
     model: Any,
-    rows: pd.DataFrame,
+    rows: Any,
     *,
     target: Target | Share | Mean,
     schema: Schema | None = None,
-    background: pd.DataFrame | None = None,
+    background: Any = None,
     bounds: Bounds | None = None,
     certify: str = "auto",
     population: str = "sample",
@@ -75,15 +74,17 @@ def explain(
     Parameters
     ----------
     model
-        A torch module, a scikit-learn estimator or pipeline, or a function frame -> scores.
+        A torch module, a scikit-learn estimator or pipeline, or a function frame -> scores, which
+        is asked about the kind of frame that ``rows`` is.
     rows
-        DataFrame: the population to explain.
+        The population to explain: a DataFrame of pandas or polars, an Arrow table, whatever else
+        narwhals reads, or an array. Rows come back in the same kind of frame.
     target
         What its outputs should look like: see `elsewise.targets`.
     schema
         What may change and how; inferred from ``rows`` and ``background`` by default.
     background
-        DataFrame that gives scales and observed ranges; ``rows`` by default.
+        Rows that give scales and observed ranges; ``rows`` by default.
     bounds
         How far inputs and outputs may be; see `Bounds`. By default the knee of the frontier.
     certify
@@ -109,6 +110,7 @@ def explain(
     Examples
     --------
     >>> import numpy as np
+    >>> import pandas as pd
     >>> import elsewise as ew
     >>> rows = pd.DataFrame(np.random.default_rng(0).normal(size=(80, 2)), columns=["a", "b"])
     >>> score = ew.models.function(lambda frame: frame["a"] + frame["b"], smooth=True)
@@ -158,6 +160,9 @@ def explain_request(
         *_sampling(problem, settings, kind),
         *_chance(problem, answer.certificate.rows),
     )
+    status, same = answer.status, _same_answer(problem)
+    if same and not status.ok:
+        status = replace(status, reason=same)
     return Explanation(
         problem=problem,
         model=request.model,
@@ -167,9 +172,7 @@ def explain_request(
         factual_outputs=to_numpy(problem.factual_outputs),
         map=answer.map,
         certificate=answer.certificate,
-        status=replace(
-            answer.status, notices=(*notices, *answer.status.notices, *answer.certificate.notices)
-        ),
+        status=replace(status, notices=(*notices, *status.notices, *answer.certificate.notices)),
         iterations=tuple(answer.records),
         settings=settings,
     )
@@ -198,7 +201,20 @@ def _notices(request: Request, problem: Problem, encoder: Encoder) -> tuple[str,
     broken = int(to_numpy(broken_rows(problem, problem.factual)).sum())
     stay = f"{broken} rows break a rule or a range and stay as they are"
     slow = getattr(problem.precise, "notice", "")
-    return (*schema.notices, *([stay] if broken else []), *([slow] if slow else []))
+    return (
+        *schema.notices,
+        *([stay] if broken else []),
+        *([slow] if slow else []),
+    )
+
+
+def _same_answer(problem: Problem) -> str:
+    """What is wrong with a model that answers alike for every row; nothing where it does not."""
+    outputs = to_numpy(problem.factual_outputs)
+    if (outputs != outputs[0]).any():
+        return ""
+    level = ", ".join(map(amount, outputs[0].tolist()))
+    return f"the model answers {level} for every row: check that it is trained on such columns"
 
 
 def _chance(problem: Problem, rows: int) -> tuple[str, ...]:

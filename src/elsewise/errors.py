@@ -139,7 +139,8 @@ def from_mapping(kind: type[_Record], content: Any, argument: str) -> _Record:
         raise _wrong(argument, f"fields among {', '.join(known)}", unknown[0])
     required = [f.name for f in known.values() if f.default is f.default_factory is MISSING]
     if lacking := [name for name in required if name not in content]:
-        raise _wrong(argument, f"a field {lacking[0]!r}", "none")
+        expected = f"a field {lacking[0]!r}"
+        raise InvalidInput(argument, expected=expected, received="none", fix="add it")
     hints = _hints(cast(Any, kind))
     values = {name: checked(f"{argument}.{name}", v, hints[name]) for name, v in content.items()}
     return kind(**values)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ from elsewise._arrays import to_numpy
 from elsewise._resources import using
 from elsewise.certificate import Certificate
 from elsewise.errors import InvalidInput, NotFeasible
-from elsewise.features import Encoder, outside_notices
+from elsewise.features import Encoder, outside_notices, to_pandas
 from elsewise.maps import AnyMap, apply_map
 from elsewise.models import bind_for_search
 from elsewise.moves import QuestionMap, Rows
@@ -123,14 +124,20 @@ class Explanation:
     settings: Settings
 
     @property
-    def factual(self) -> pd.DataFrame:
+    def factual(self) -> Any:
         """The explained rows."""
-        return self.encoder.decode(self.problem.factual, index=self.index)
+        return self.encoder.present(self.problem.factual, index=self.index)
 
     @property
-    def counterfactual(self) -> pd.DataFrame:
-        """The counterfactual rows: same index, columns and dtypes as the explained ones."""
-        return self.encoder.decode(self.rows.codes, index=self.index)
+    def counterfactual(self) -> Any:
+        """The counterfactual rows: the same kind of frame, index, columns and dtypes."""
+        return self.encoder.present(self.rows.codes, index=self.index)
+
+    @property
+    def frames(self) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """The explained and the counterfactual rows as pandas has them, whatever came."""
+        before, after = self.problem.factual, self.rows.codes
+        return self.encoder.decode(before, self.index), self.encoder.decode(after, self.index)
 
     @property
     def outputs(self) -> np.ndarray:
@@ -159,11 +166,12 @@ class Explanation:
             raise NotFeasible(f"{self.status}")
         return self
 
-    def apply(self, rows: pd.DataFrame) -> pd.DataFrame:
+    def apply(self, rows: Any) -> Any:
         """Map rows, seen or new, to their counterfactuals by replaying the recorded steps.
 
         What happens to a row depends on that row alone, never on the rows it comes with. Columns
-        in which rows lie outside what the fit saw are named in ``frame.attrs["notices"]``.
+        in which rows lie outside what the fit saw are named in ``frame.attrs["notices"]``, and in
+        a warning where rows are no pandas frame. The same kind of frame comes back.
         """
         recorded = isinstance(self.map, QuestionMap) or self.map.steps or self.map.motion.noise
         if not recorded and not np.array_equal(
@@ -175,21 +183,24 @@ class Explanation:
                 received="one made by a method that answers for its own rows only",
                 fix="use elsewise.explain, whose map works on new rows",
             )
-        problem, encoder, plain = self.located(rows)
-        if not len(plain):
-            return encoder.decode(plain, index=rows.index)
-        with using(self.settings.resources):
-            moved = apply_map(problem, self.map, problem.outputs.place(plain))
-        frame = encoder.decode(moved.codes, index=rows.index)
-        if notices := outside_notices(encoder.schema, plain):
+        rows, source = to_pandas(rows, "rows", self.encoder.columns)
+        problem, encoder, codes = self.located(rows)
+        notices = outside_notices(encoder.schema, codes)
+        if len(codes):
+            with using(self.settings.resources):
+                codes = apply_map(problem, self.map, problem.outputs.place(codes)).codes
+        frame = encoder.decode(codes, index=rows.index)
+        if notices and source is None:
             frame.attrs["notices"] = notices
-        return frame
+        elif notices:
+            warnings.warn("; ".join(notices), stacklevel=2)
+        return frame if source is None else source.back(frame)
 
     def located(self, rows: pd.DataFrame) -> tuple[Problem, Encoder, np.ndarray]:
         """Return the problem and the encoder for new rows, and their codes (n, p)."""
         if not isinstance(rows, pd.DataFrame):
-            expected = "a pandas DataFrame with the explained columns"
-            fix = "pass pandas.DataFrame(rows, columns=explanation.factual.columns)"
+            expected = "a DataFrame with the explained columns"
+            fix = "pass pandas.DataFrame(rows, columns=names)"
             raise InvalidInput("rows", expected=expected, received=type(rows).__name__, fix=fix)
         encoder = self.encoder.extend(rows)
         plain = encoder.encode(rows)
@@ -204,17 +215,17 @@ class Explanation:
         )
         return problem, encoder, plain
 
-    def changes(self) -> pd.DataFrame:
+    def changes(self) -> Any:
         """What changed, feature by feature; see `elsewise.analysis.changes`."""
         from elsewise import analysis
 
-        return analysis.changes(self)
+        return self.encoder.table(analysis.changes(self))
 
-    def flows(self) -> pd.DataFrame:
+    def flows(self) -> Any:
         """Rows that changed category; see `elsewise.analysis.flows`."""
         from elsewise import analysis
 
-        return analysis.flows(self)
+        return self.encoder.table(analysis.flows(self))
 
     def groups(self, k: int = 4) -> Groups:
         """At most k sub-populations that moved alike; see `elsewise.analysis.groups`."""

@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-__all__ = ["amount", "format_distinct", "nearest", "one_line", "percent", "visible"]
+__all__ = ["amount", "format_distinct", "nearest", "one_line", "percent", "several", "visible"]
 
 
 def amount(value: float) -> str:
@@ -82,6 +82,19 @@ def nearest(name: object, known: Iterable[object]) -> str | None:
     """
     # Any likeness will do: a poor guess still shows what names look like.
     return next(iter(get_close_matches(str(name), [str(one) for one in known], 1, 0.0)), None)
+
+
+def several(names: Iterable[object], most: int = 3) -> str:
+    """Return names in one line, the first of many.
+
+    Examples
+    --------
+    >>> several(["a", "b", "c"]), several("abcdefg")
+    ('a, b, c', '7 columns such as a, b, c')
+    """
+    shown = list(map(one_line, names))
+    few = ", ".join(shown[:most])
+    return few if len(shown) <= most else f"{len(shown)} columns such as {few}"
 
 
 def one_line(name: object, width: int | None = None) -> str:

@@ -580,7 +580,10 @@ def test_plausibility_of_another_background(two_groups: ew.Explanation) -> None:
 
 @pytest.mark.parametrize(
     ("background", "message"),
-    [([1, 2], "a pandas DataFrame"), (population().iloc[:1], "at least 2 rows")],
+    [
+        ([1, 2], "a DataFrame with the explained columns"),
+        (population().iloc[:1], "at least 2 rows"),
+    ],
 )
 def test_plausibility_refuses(two_groups: ew.Explanation, background: object, message: str) -> None:
     with pytest.raises(InvalidInput, match=message):

@@ -217,7 +217,7 @@ def test_groups_share_a_background_with_dates_of_its_own() -> None:
         ({"seed": "0"}, "seed: expected a whole number"),
         ({"jobs": 0}, "jobs: expected a whole number"),
         ({"frame": FRAME[:0], "schema": ew.Schema.infer(FRAME)}, "requests: expected at least one"),
-        ({"frame": FRAME.to_numpy()}, "frame: expected a pandas DataFrame"),
+        ({"frame": FRAME.to_numpy()}, "frame: expected an array .rows, columns. of numbers"),
     ],
 )
 def test_bad_groups_are_refused(change: dict[str, object], message: str) -> None:

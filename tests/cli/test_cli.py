@@ -29,7 +29,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 import elsewise as ew
 from elsewise.cli import main
 from elsewise.cli._exports import check_formats, write_table
-from elsewise.cli._inputs import parse_bounds
+from elsewise.cli._inputs import parse_bounds, parse_dtypes, read_table
 from elsewise.errors import InvalidInput, MissingExtra
 
 COMMAND = str(Path(sys.executable).with_name("elsewise"))
@@ -181,6 +181,31 @@ def test_explain_writes_the_run_its_exports_and_a_report(work: Path, run: Answer
     assert "home" not in explanation.changes().index
     assert (work / ".run").exists() is False
     assert not [path for path in work.iterdir() if path.name.startswith(".run-")]
+
+
+def test_columns_are_read_as_they_are_named(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("agent,zip code,n\n007,010,1\n008,,2\n")
+    table = read_table(
+        tmp_path / "a.csv", dtypes=parse_dtypes(["agent=str,zip code=str", "n=float"])
+    )
+    assert table["agent"].tolist() == ["007", "008"]
+    assert table["zip code"].tolist()[0] == "010"
+    assert table["n"].dtype == float
+    pd.DataFrame({"agent": [7, 8]}).to_parquet(tmp_path / "a.parquet")
+    read = read_table(tmp_path / "a.parquet", dtypes={"agent": "str", "other": "str"})
+    assert read["agent"].tolist() == ["7", "8"]
+    for given in ("agent", "agent=text", "=str"):
+        with pytest.raises(InvalidInput, match=r"--dtype: expected column=dtype.* agent=str"):
+            parse_dtypes([given])
+
+
+def test_a_column_that_is_not_there_has_no_dtype(work: Path) -> None:
+    done = elsewise("schema", "rows.csv", "--dtype", "home=str,agent=str", folder=work)
+    assert done.code == 2
+    assert "--dtype: expected columns of the rows: income, debt, home, outcome" in done.err
+    done = elsewise("schema", "rows.csv", "--dtype", "home=int", folder=work)
+    assert done.code == 2
+    assert "check its first lines and --dtype" in done.err
 
 
 @pytest.mark.slow

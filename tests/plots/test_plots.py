@@ -20,7 +20,7 @@ import people
 from elsewise import analysis, plots
 from elsewise.errors import InvalidInput
 from elsewise.plots import charts
-from elsewise.plots._bars import MOST_LEVELS, _look, pair_bars
+from elsewise.plots.charts import BAR_LEVELS, _look, pair_bars
 from elsewise.text import amount
 from people import HOSTILE, explained, frame
 
@@ -155,7 +155,7 @@ def test_many_levels_are_drawn_together(explanation: ew.Explanation) -> None:
     codes = np.repeat(np.arange(30.0), 2)
     many = dataclasses.replace(column, levels=tuple(range(30)), before=codes, after=codes)
     bars = pair_bars(many)
-    assert len(bars.names) == 2 * MOST_LEVELS
+    assert len(bars.names) == 2 * BAR_LEVELS
     assert bars.names[-2] == "(others)"
     np.testing.assert_allclose(np.reshape(bars.ends, (-1, 2)).sum(axis=0), 1.0)
 

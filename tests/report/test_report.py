@@ -18,7 +18,7 @@ import elsewise as ew
 import people
 from elsewise import analysis, report
 from elsewise.errors import InvalidInput
-from elsewise.report import _other_pages, _summary, _words
+from elsewise.report import _other_pages, _summary, _view
 from elsewise.report._parts import frame_table
 from elsewise.request import Kind
 from elsewise.request._kinds import Verdict
@@ -144,7 +144,7 @@ def test_numbers_equal_the_explanations(page: Page, explanation: ew.Explanation)
         for value in (side.estimate, side.untrimmed, side.upper_limit):
             assert f"{value:.4g}" in page.text
     before, after = explanation.factual_outputs.mean(), explanation.outputs.mean()
-    assert f"from {100 * before:.0f}% to {100 * after:.0f}%" in page.text
+    assert f"from {100 * before:.3g}% to {100 * after:.3g}%" in page.text
     moved = (explanation.factual.astype(object) != explanation.counterfactual.astype(object)) & ~(
         explanation.factual.isna() & explanation.counterfactual.isna()
     )
@@ -166,7 +166,7 @@ def test_the_answer_is_in_plain_words(page: Page, explanation: ew.Explanation) -
     assert "Certificate: described" in page.text
     assert "Not a causal claim" in page.text
     assert "Nothing about the most extreme 5% at either end." in page.text
-    for assumption in _words.assumptions(explanation.certificate):
+    for assumption in _view.assumptions(explanation.certificate):
         assert assumption in page.text
 
 
@@ -310,21 +310,21 @@ def test_verdicts(explanation: ew.Explanation) -> None:
     unsure = changed(upper_limit=0.9, debiased=0.01, rows_needed=1234)
     assert missed.verdict is Verdict.NOT_REACHED
     assert unsure.verdict is Verdict.REACHED
-    assert "more than the bound" in _words.side_words("outputs", missed.outputs)
-    assert "the distance itself is about 0.8" in _words.side_words("outputs", missed.outputs)
-    assert "needs about n = 1,234" in _words.side_words("outputs", unsure.outputs)
+    assert "more than the bound" in _view.side_words("outputs", missed.outputs)
+    assert "the distance itself is about 0.8" in _view.side_words("outputs", missed.outputs)
+    assert "needs about n = 1,234" in _view.side_words("outputs", unsure.outputs)
     near = changed(upper_limit=0.120004).outputs
     assert "up to 0.120004 away from the target, more than the bound of 0.12." in (
-        _words.side_words("outputs", near)
+        _view.side_words("outputs", near)
     )
     free = dataclasses.replace(certificate.inputs, bound=None, probability=None)
-    assert "no bound was asked for" in _words.side_words("inputs", free)
+    assert "no bound was asked for" in _view.side_words("inputs", free)
     nothing = dataclasses.replace(
         changed(bound=None, probability=None), inputs=free, trim=0.0, kind=Kind.HELD_OUT
     )
     assert nothing.verdict is Verdict.DESCRIBED
     assert len(nothing.not_claimed) == 2
-    assert "never saw" in _words.meaning(nothing)
+    assert "never saw" in _view.meaning(nothing)
     assert "Certificate: described" in _other_pages.certificate_html(nothing)
 
 
@@ -351,7 +351,7 @@ def test_percentages_and_lines() -> None:
 
 
 def test_versions_leave_out_what_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    from elsewise.report import _details
+    from elsewise.report import _page
 
-    monkeypatch.setattr(_details, "PACKAGES", ("numpy", "no-such-package"))
-    assert len(_details._versions()) == 2
+    monkeypatch.setattr(_page, "PACKAGES", ("numpy", "no-such-package"))
+    assert len(_page._versions()) == 2

@@ -17,7 +17,7 @@ from elsewise._difference._matching import EXACT_ROWS, Plan
 from elsewise._difference._samples import KINDS, Functional
 from elsewise._storage import path_of, read_arrays, write_bytes, write_text
 from elsewise.errors import SavedRunError, checked, from_mapping
-from elsewise.features import pack_index, unpack_index
+from elsewise.features import Source, pack_index, unpack_index
 from elsewise.text import amount, one_line, percent
 
 if TYPE_CHECKING:
@@ -79,6 +79,8 @@ class Difference:
     """Seed of the matching and the draws."""
     same: bool
     """Whether both samples are the same rows."""
+    source: Source | None = None
+    """The kind of frame the samples came in, and that `table` returns; None: pandas."""
 
     @property
     def change(self) -> float:
@@ -90,7 +92,12 @@ class Difference:
         """Exact p-value of "both samples come from one population", by the size of the change."""
         return float(self.parts["own_change"].iloc[-1])
 
-    def table(self) -> pd.DataFrame:
+    @property
+    def attributes(self) -> pd.DataFrame:
+        """`parts` without the change itself."""
+        return self.parts.iloc[:-1].copy()
+
+    def table(self) -> Any:
         """Return a row per attribute, largest part first.
 
         ``part`` with ``low`` and ``high``; ``detectable``, the smallest part that 4 of 5 such
@@ -99,7 +106,7 @@ class Difference:
         out 0 and its own distribution changed, so that the part is not that of a mere change of
         how attributes go together.
         """
-        return self.parts.iloc[:-1].copy()
+        return self.attributes if self.source is None else self.source.table(self.attributes)
 
     @property
     def headline(self) -> str:
@@ -113,7 +120,7 @@ class Difference:
         moved = f"The {what} {verb} from {amount(self.before)} to {amount(self.after)}"
         if not self.change:
             moved = f"The {what} stayed at {amount(self.after)}"
-        table = self.table()
+        table = self.attributes
         worth = table["named"] & (table["part"].abs() >= LEAST * table["part"].abs().max())
         told = [
             f"{one_line(name)} accounts for {_with_interval(row)}"
@@ -172,14 +179,14 @@ class Difference:
         return plain | {"sentences": self.sentences(), "parts": parts, "groups": groups}
 
     def __str__(self) -> str:
-        shown = self.table()[["part", "low", "high", "own_change", "named"]]
+        shown = self.attributes[["part", "low", "high", "own_change", "named"]]
         return "\n".join([*self.sentences(), shown.to_string(float_format=amount)])
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
         words = "".join(f"<p>{escape(line)}</p>" for line in self.sentences())
-        return words + self.table().to_html(float_format=amount)
+        return words + self.attributes.to_html(float_format=amount)
 
     def plot(self, ax: Axes | None = None, most: int = 10) -> Axes:
         """Draw the parts between the value before and the value after: `plots.waterfall`."""

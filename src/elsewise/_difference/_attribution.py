@@ -50,8 +50,8 @@ MOST_GROUPS, LEAST_GAIN, NOISE_GAIN = 4, 0.02, 10.0
 
 def difference(
     model: Any,
-    before: pd.DataFrame,
-    after: pd.DataFrame,
+    before: Any,
+    after: Any,
     *,
     functional: str | tuple[str, float] = "mean",
     output: Hashable | None = None,
@@ -73,7 +73,7 @@ def difference(
     model
         What `elsewise.explain` takes.
     before, after
-        DataFrames of the same columns: two periods, or two groups.
+        Frames of the same columns, of any kind that `explain` takes: two periods, or two groups.
     functional
         "mean", ("share", cut-off) of outputs at or above it, or ("quantile", level).
     output
@@ -175,6 +175,7 @@ def _answer(
         confidence=confidence,
         draws=draws,
         seed=seed,
+        source=samples.source,
         same=same,
     )
 

@@ -14,7 +14,7 @@ from scipy.special import ndtri
 from elsewise._arrays import to_numpy
 from elsewise.analysis import Column, columns_between
 from elsewise.errors import InvalidInput
-from elsewise.features import Schema
+from elsewise.features import Schema, Source, to_pandas
 from elsewise.models import Outputs, bind
 
 KINDS = ("mean", "share", "quantile")
@@ -97,6 +97,8 @@ class Samples(NamedTuple):
     """int (n + m,): rows of one number belong together."""
     outputs: Outputs
     functional: Functional
+    source: Source | None = None
+    """The kind of frame the samples came in."""
 
     def halves(self, pooled: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the rows before and the rows after of a pooled array."""
@@ -114,7 +116,7 @@ class Samples(NamedTuple):
 
 def take_samples(
     model: Any,
-    frames: tuple[pd.DataFrame, pd.DataFrame],
+    frames: tuple[Any, Any],
     functional: Any,
     output: Hashable | None,
     schema: Schema | None,
@@ -122,8 +124,13 @@ def take_samples(
 ) -> Samples:
     """Check what is given and bind the model to the codes of both frames' columns."""
     wanted = checked_functional(functional)
-    _check_frames(*frames)
-    sides = [frames[0], frames[1][frames[0].columns.tolist()]]
+    names = None if schema is None else schema.names
+    (before, source), (after, _) = (
+        to_pandas(frame, side, names)
+        for side, frame in zip(("before", "after"), frames, strict=True)
+    )
+    _check_frames(before, after)
+    sides = [before, after[before.columns.tolist()]]
     numbers = np.arange(sum(map(len, sides)))
     if clusters is not None:
         numbers, sides = _numbered(clusters, sides)
@@ -132,7 +139,7 @@ def take_samples(
     if set(pooled.columns) == set(schema.names):
         schema = replace(schema, features=tuple(schema[name] for name in pooled.columns))
     # Distances see every column: what may move is no question here.
-    encoder = replace(schema, joint=True, rules=()).encoder(pooled)
+    encoder = replace(replace(schema, joint=True, rules=()).encoder(pooled), source=source)
     codes, embedding = encoder.encode(pooled), encoder.schema.embedding()
     # The embedding puts a missing cell at the mean; one dimension more tells it from a known one.
     missing = np.isnan(codes)
@@ -159,6 +166,7 @@ def take_samples(
         clusters=numbers,
         outputs=outputs,
         functional=wanted,
+        source=source,
     )
 
 

@@ -65,7 +65,7 @@ def _checked_labels(explanation: Explanation, labels: Any, classes: bool) -> np.
 
 def _members(explanation: Explanation, groups: Any) -> dict[str, np.ndarray]:
     if isinstance(groups, Hashable):
-        frame = explanation.factual
+        frame = explanation.frames[0]
         if groups not in frame.columns:
             expected = "a column of the explained rows, or one value per row"
             fix = f"choose among {', '.join(map(str, frame.columns))}"

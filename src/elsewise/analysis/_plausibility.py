@@ -11,6 +11,7 @@ from scipy.spatial import cKDTree
 from elsewise._arrays import to_numpy
 from elsewise.analysis._columns import embedded
 from elsewise.errors import InvalidInput
+from elsewise.features import to_pandas
 
 if TYPE_CHECKING:
     from elsewise.explanation import Explanation
@@ -70,10 +71,11 @@ def plausibility(explanation: Explanation, background: pd.DataFrame | None = Non
 
 
 def _codes(explanation: Explanation, background: object) -> np.ndarray:
+    background, _ = to_pandas(background, "background", explanation.encoder.columns)
     if not isinstance(background, pd.DataFrame):
         raise InvalidInput(
             "background",
-            expected="a pandas DataFrame with the explained columns",
+            expected="a DataFrame with the explained columns",
             received=type(background).__name__,
             fix="leave it out for the background of the explanation",
         )

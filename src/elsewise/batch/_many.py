@@ -19,7 +19,7 @@ import pandas as pd
 from elsewise.batch._results import Explanations, title
 from elsewise.batch._run import run_requests
 from elsewise.errors import InvalidInput
-from elsewise.features import Schema
+from elsewise.features import Schema, to_pandas
 from elsewise.request import Bounds, Request, check_seed, derived_seed
 from elsewise.settings import Settings
 from elsewise.targets import Share, Target
@@ -30,10 +30,10 @@ MISSING = "(missing)"
 
 def explain_groups(
     model: Any,
-    frame: pd.DataFrame,
+    frame: Any,
     *,
     by: Hashable | Sequence[Hashable] | pd.Series[Any],
-    background: pd.DataFrame | None = None,
+    background: Any = None,
     schema: Schema | None = None,
     simultaneous: bool = False,
     seed: int = 0,
@@ -96,6 +96,8 @@ def explain_groups(
     rent    60  described  True
     """
     check_seed(seed)
+    frame, source = to_pandas(frame)
+    background = to_pandas(background, "background")[0]
     schema = Schema.infer(frame, background) if schema is None else schema
     columns = _columns(frame, by)
     parts = tuple(columns or [getattr(by, "name", None) or "group"])
@@ -110,6 +112,7 @@ def explain_groups(
             schema=schema.freeze(*columns),
             background=frame if background is None else background,
             seed=derived_seed(seed, title(parts, name)),
+            source=source,
             **question,
         )
         for name, rows in named

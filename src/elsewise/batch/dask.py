@@ -219,7 +219,8 @@ def sample(frame: dd.DataFrame, rows: int, *, seed: int = 0) -> pd.DataFrame:
 
 
 def _moved(rows: pd.DataFrame, explanation: Explanation) -> pd.DataFrame:
-    return explanation.apply(rows)
+    moved: pd.DataFrame = explanation.apply(rows)
+    return moved
 
 
 def _check_rows(rows: Any, total: int) -> None:

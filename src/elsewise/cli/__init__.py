@@ -27,19 +27,9 @@ from elsewise import report as reports
 from elsewise._difference import difference as difference_of
 from elsewise._explain import explain as explain_rows
 from elsewise._storage import folder_in_place, read_json, write_text
-from elsewise.cli import _demo
+from elsewise.cli import _demo, _inputs
 from elsewise.cli._console import Interrupted, ended_by, give_up, interruptible, say, tell
 from elsewise.cli._exports import check_formats, export, write_table
-from elsewise.cli._inputs import (
-    is_pickle,
-    load_model,
-    make_schema,
-    names_in,
-    parse_bounds,
-    parse_functional,
-    parse_target,
-    read_table,
-)
 from elsewise.cli._study import Study, findings, junit, markdown, read_study, within
 from elsewise.errors import ElsewiseError, InvalidInput, SavedRunError
 from elsewise.policy import Policy
@@ -81,6 +71,10 @@ Background = Annotated[
 ]
 Freeze = Annotated[list[str] | None, Option(help="Columns that must not change; repeat or a,b.")]
 Drop = Annotated[list[str] | None, Option(help="Columns to leave out, such as the outcome.")]
+Dtypes = Annotated[
+    list[str] | None,
+    Option("--dtype", help="How a column is read: agent=str keeps codes text; repeat or a,b."),
+]
 SchemaFile = Annotated[Path | None, Option(help="A file that `elsewise schema` wrote.")]
 Class = Annotated[str | None, Option(help="The class to explain, of several.")]
 Name = Annotated[str, Option(help="What the model's output is called.")]
@@ -129,7 +123,9 @@ def options(
 
 @app.command()
 def demo(
-    out: Annotated[Path, Option(help="Folder for report.html.")] = Path("elsewise-demo"),
+    out: Annotated[Path, Option(help="Folder for report.html and explore.html.")] = Path(
+        "elsewise-demo"
+    ),
     seed: Seed = 0,
     quiet: Quiet = False,
     as_json: Json = False,
@@ -140,15 +136,11 @@ def demo(
     began = time.perf_counter()
     explanation = _demo.more_accepted(seed, progress=False if quiet or as_json else None)
     seconds = time.perf_counter() - began
-    place = reports.write(
-        explanation,
-        out / "report.html",
-        title=_demo.TITLE,
-        output=_demo.OUTPUT,
-        command=f"elsewise demo --seed {seed}",
-    )
-    words = f"Model and explanation took {seconds:.1f} s.\nReport: {place.resolve()}"
-    _end(explanation, _demo.OUTPUT, out, ["report.html"], words, quiet, as_json)
+    pages = _demo.pages(explanation, out, f"elsewise demo --seed {seed}")
+    words = [f"Model and explanation took {seconds:.1f} s.", f"Report: {pages[0].resolve()}"]
+    words.append(f"Page to play with: {pages[1].resolve()}")
+    files = [page.name for page in pages]
+    _end(explanation, _demo.OUTPUT, out, files, "\n".join(words), quiet, as_json)
 
 
 @app.command()
@@ -161,6 +153,7 @@ def explain(
     trust: Trust = None,
     freeze: Freeze = None,
     drop: Drop = None,
+    dtype: Dtypes = None,
     schema: SchemaFile = None,
     background: Background = None,
     out: RunFolder = Path("run"),
@@ -175,10 +168,14 @@ def explain(
     as_json: Json = False,
 ) -> None:
     """Explain rows and write the run, its exports and a report to a folder."""
-    wanted, given, kinds = parse_target(target), parse_bounds(bounds), check_formats(formats)
+    wanted, given, kinds = (
+        _inputs.parse_target(target),
+        _inputs.parse_bounds(bounds),
+        check_formats(formats),
+    )
     settings = Settings(seconds=seconds)
-    table, other = _tables(rows, background, drop)
-    features = make_schema(table, other, schema, names_in(freeze))
+    table, other = _tables(rows, background, drop, dtype)
+    features = _inputs.make_schema(table, other, schema, _inputs.names_in(freeze))
     loaded = _loaded(model, output, trust)
     with folder_in_place(out, OWN, "--out") as folder, interruptible() as stopped:
         explanation = explain_rows(
@@ -228,6 +225,8 @@ def _end(
         sentence, changes = reports.answer(explanation, name)
         say("\n".join([sentence, *(f"  - {line}" for line in changes), ""]))
         say(f"{explanation.certificate}\n\n{reports.change_table(explanation)}\n")
+        for notice in explanation.status.notices:
+            say(f"Notice: {notice}.")
         say(words if explanation.ok else f"{explanation.status}.\n{words}")
     raise typer.Exit(code)
 
@@ -257,6 +256,7 @@ def difference(
     cluster: Annotated[str | None, Option(help="Column of what rows belong together by.")] = None,
     confidence: Annotated[float, Option(help="Level of all intervals together.")] = 0.95,
     drop: Drop = None,
+    dtype: Dtypes = None,
     schema: SchemaFile = None,
     out: Annotated[Path, Option(help="The page; beside it the numbers, as .npz.")] = Path(
         "difference.html"
@@ -266,13 +266,13 @@ def difference(
     as_json: Json = False,
 ) -> None:
     """Say which attributes a change of scores between two samples goes through."""
-    wanted = parse_functional(of)
-    tables = _tables(before, after, drop, "after")
+    wanted = _inputs.parse_functional(of)
+    tables = _tables(before, after, drop, dtype, "after")
     found = difference_of(
         _loaded(model, output, trust),
         *tables,
         functional=wanted,
-        schema=None if schema is None else make_schema(tables[0], None, schema, ()),
+        schema=None if schema is None else _inputs.make_schema(tables[0], None, schema, ()),
         clusters=cluster,
         confidence=confidence,
         seed=seed,
@@ -380,12 +380,16 @@ def apply(
     output: Class = None,
     trust: Trust = None,
     drop: Drop = None,
+    dtype: Dtypes = None,
     out: Annotated[Path, Option(help="A .csv, .parquet or .xlsx file.")] = Path("moved.csv"),
     quiet: Quiet = False,
 ) -> None:
     """Move new rows as the saved run moved its own."""
-    table, _ = _tables(rows, None, drop)
     explanation = load(run, model=_loaded(model, output, trust))
+    # What the run has as text is text here, too: codes that look like numbers.
+    known = zip(explanation.encoder.columns, explanation.encoder.tables, strict=True)
+    texts = [n for n, t in known if t is not None and all(isinstance(v, str) for v in t.values)]
+    table, _ = _tables(rows, None, drop, dtype, texts=texts)
     moved = explanation.apply(table)
     place, escaped = write_table(moved, out)
     notices = "".join(f"Notice: {notice}\n" for notice in moved.attrs.get("notices", ()))
@@ -399,12 +403,13 @@ def schema(
     background: Background = None,
     freeze: Freeze = None,
     drop: Drop = None,
+    dtype: Dtypes = None,
     out: Annotated[Path, Option(help="The file to edit.")] = Path("schema.toml"),
     quiet: Quiet = False,
 ) -> None:
     """Write what the columns are and how they may move, to be edited and given to explain."""
-    table, other = _tables(rows, background, drop)
-    found = make_schema(table, other, None, names_in(freeze))
+    table, other = _tables(rows, background, drop, dtype)
+    found = _inputs.make_schema(table, other, None, _inputs.names_in(freeze))
     place = write_text(found.to_toml(), out)
     tell({}, f"{found}\n\nSchema: {place}", quiet, as_json=False)
 
@@ -436,10 +441,10 @@ def check(
         traceback.print_exc()
         raise typer.Exit(BAD_INPUT) from error
     sentence = reports.headline(explanation, asked.name)
-    if junit_file is not None:
-        write_text(junit(study.name, found), junit_file)
-    if markdown_file is not None:
-        write_text(markdown(study.name, sentence, found), markdown_file)
+    texts = (junit(study.name, found), markdown(study.name, sentence, found))
+    for place, text in zip((junit_file, markdown_file), texts, strict=True):
+        if place is not None:
+            write_text(text, place)
     if report_file is not None:
         reports.write(explanation, report_file, output=asked.name)
     code = CERTIFIED if all(one.holds for one in found) else FAILED
@@ -456,16 +461,15 @@ def _answered(
     if model is None and study.model is None:
         fix = "name a .skops file there, or any model with --model"
         raise InvalidInput("model", expected="a model", received="none", fix=fix)
-    schema, other = (
-        None if name is None else folder / name for name in (study.schema, study.background)
-    )
-    rows, background = _tables(folder / study.rows, other, study.drop)
+    named = study.schema, study.background
+    schema, other = (None if name is None else folder / name for name in named)
+    rows, background = _tables(folder / study.rows, other, study.drop, study.dtype)
     loaded = _loaded(model or str(folder / str(study.model)), study.output, trust)
     return explain_rows(
         loaded,
         rows,
-        target=parse_target(study.target, folder),
-        schema=make_schema(rows, background, schema, study.freeze),
+        target=_inputs.parse_target(study.target, folder),
+        schema=_inputs.make_schema(rows, background, schema, study.freeze),
         background=background,
         bounds=study.bounds,
         certify=study.certify,
@@ -482,14 +486,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         with ended_by(give_up):
             code = app(given, prog_name="elsewise", standalone_mode=False) or 0
-    except (KeyboardInterrupt, typer.Abort):
-        code = _fail("interrupted; nothing was written", INTERRUPTED, given)
-    except Interrupted as error:
-        code = _fail(str(error), INTERRUPTED, given)
-    except ElsewiseError as error:
-        code = _fail(str(error), BAD_INPUT, given)
-    except OSError as error:
-        code = _fail(_of_the_system(error), BAD_INPUT, given)
+    except (KeyboardInterrupt, typer.Abort, Interrupted) as error:
+        said = str(error) if isinstance(error, Interrupted) else "interrupted; nothing was written"
+        code = _fail(said, INTERRUPTED, given)
+    except (ElsewiseError, OSError) as error:
+        said = str(error) if isinstance(error, ElsewiseError) else _of_the_system(error)
+        code = _fail(said, BAD_INPUT, given)
     except Exception as error:
         # Errors in options and arguments, of typer or of the click it is built on.
         if not hasattr(error, "format_message"):
@@ -512,34 +514,37 @@ def _fail(message: str, code: int, given: Sequence[str]) -> int:
 
 
 def _loaded(model: str, output: str | None, trust: Sequence[str] | None) -> Any:
-    if is_pickle(model):  # said with --quiet, too: it is about safety, not about progress
-        say(
-            f"elsewise: loading {model} runs the code stored in it; load only files you trust",
-            err=True,
-        )
-    return load_model(model, output, names_in(trust))
+    if _inputs.is_pickle(model):  # said with --quiet, too: it is about safety, not about progress
+        trusted = "runs the code stored in it; load only files you trust"
+        say(f"elsewise: loading {model} {trusted}", err=True)
+    return _inputs.load_model(model, output, _inputs.names_in(trust))
 
 
 def _escaped_notice(count: int) -> str:
     """Return a line about texts that were escaped; nothing where none was."""
-    if not count:
-        return ""
-    return f"Notice: {count:,} texts in CSV files that look like formulas begin with '\n"
+    said = f"Notice: {count:,} texts in CSV files that look like formulas begin with '\n"
+    return said if count else ""
 
 
 def _tables(
-    rows: Path, background: Path | None, drop: Sequence[str] | None, second: str = "--background"
+    rows: Path,
+    background: Path | None,
+    drop: Sequence[str] | None,
+    dtype: Sequence[str] | None = None,
+    second: str = "--background",
+    texts: Sequence[str] = (),
 ) -> tuple[Any, Any]:
-    """Read rows and background without the dropped columns, of which each must be in one."""
-    table = read_table(rows)
-    found = [table] if background is None else [table, read_table(background, second)]
-    names = names_in(drop)
-    for name in names:
+    """Read rows and background without the dropped columns; ``texts`` are read as text."""
+    named, dropped = _inputs.parse_dtypes(dtype), _inputs.names_in(drop)
+    dtypes = dict.fromkeys(texts, "str") | named
+    found = [_inputs.read_table(rows, "rows", dtypes)]
+    found += [] if background is None else [_inputs.read_table(background, second, dtypes)]
+    for option, name in [*(("--drop", n) for n in dropped), *(("--dtype", n) for n in named)]:
         if not any(name in part.columns for part in found):
-            expected = f"columns of the rows: {', '.join(map(str, table.columns))}"
+            expected = f"columns of the rows: {', '.join(map(str, found[0].columns))}"
             fix = "check the spelling, and repeat the option for names with commas"
-            raise InvalidInput("--drop", expected=expected, received=name, fix=fix)
-    kept, *other = (part.drop(columns=names, errors="ignore") for part in found)
+            raise InvalidInput(option, expected=expected, received=name, fix=fix)
+    kept, *other = (part.drop(columns=dropped, errors="ignore") for part in found)
     return kept, other[0] if other else None
 
 

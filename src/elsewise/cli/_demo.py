@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -51,3 +52,11 @@ def more_accepted(seed: int = 0, *, progress: bool | None = None) -> Explanation
         seed=seed,
         progress=progress,
     )
+
+
+def pages(explanation: Explanation, folder: Path, command: str) -> tuple[Path, Path]:
+    """Write the report, with a policy of three actions, and the page to play with."""
+    named = {"title": TITLE, "output": OUTPUT}
+    policy = explanation.policy(k=3)
+    report = explanation.report(folder / "report.html", policy=policy, command=command, **named)
+    return report, explanation.explore(folder / "explore.html", **named)

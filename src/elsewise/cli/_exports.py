@@ -5,13 +5,14 @@ from __future__ import annotations
 import importlib.util
 import json
 import re
-import tempfile
 from collections.abc import Sequence
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from elsewise._storage import write_bytes
 from elsewise.analysis import changes as changes_of
 from elsewise.errors import InvalidInput, MissingExtra
 from elsewise.report import summary
@@ -60,7 +61,7 @@ def export(
         How many texts were escaped in CSV files.
     """
     tables = {
-        "counterfactual": explanation.counterfactual,
+        "counterfactual": explanation.frames[1],
         "changes": changes_of(explanation),
         "certificate": certificate_table(explanation),
     }
@@ -112,7 +113,7 @@ def write_csv(table: pd.DataFrame, path: Path, *, index: bool = True) -> int:
     }
     safe_rows = pd.DataFrame(rows, index=pd.RangeIndex(len(table)))
     safe_rows.columns = pd.Index([safe(_flat(name)) for name in names], dtype=object)
-    safe_rows.to_csv(path, index=False, errors="backslashreplace")
+    write_bytes(safe_rows.to_csv(index=False).encode("utf-8", "backslashreplace"), path)
     return count
 
 
@@ -124,8 +125,8 @@ def _flat(name: Any) -> Any:
 def certificate_table(explanation: Explanation) -> pd.DataFrame:
     """The certificate as one row per side."""
     certificate = explanation.certificate
-    sides = {"inputs": certificate.inputs, "outputs": certificate.outputs}
-    rows = {name: [getattr(side, column) for column in COLUMNS] for name, side in sides.items()}
+    sides = certificate.sides.items()
+    rows = {name: [getattr(side, column) for column in COLUMNS] for name, side in sides}
     table = pd.DataFrame.from_dict(rows, orient="index", columns=COLUMNS).rename_axis("side")
     return table.assign(
         kind=certificate.kind.value,
@@ -135,7 +136,7 @@ def certificate_table(explanation: Explanation) -> pd.DataFrame:
     )
 
 
-def _write_excel(tables: dict[str, pd.DataFrame], path: Path) -> None:
+def _write_excel(tables: dict[str, pd.DataFrame], path: Path | BytesIO) -> None:
     """Write one sheet per table; text stays text, even where it looks like a formula."""
     from openpyxl import Workbook
 
@@ -178,16 +179,11 @@ def write_table(frame: pd.DataFrame, path: Path) -> tuple[Path, int]:
         expected, fix = "a .csv, .parquet or .xlsx file", "choose a name with one of these endings"
         raise InvalidInput("--out", expected=expected, received=str(path), fix=fix)
     check_formats(path.suffix[1:])
-    escaped = 0
-    place = path.absolute()
-    place.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".elsewise-", dir=place.parent) as work:
-        fresh = Path(work) / place.name
-        if path.suffix == ".parquet":
-            frame.to_parquet(fresh)
-        elif path.suffix == ".xlsx":
-            _write_excel({"rows": frame}, fresh)
-        else:
-            escaped = write_csv(frame, fresh, index=False)
-        fresh.replace(place)
-    return path, escaped
+    if path.suffix == ".csv":
+        return path, write_csv(frame, path, index=False)
+    made = BytesIO()
+    if path.suffix == ".parquet":
+        frame.to_parquet(made)
+    else:
+        _write_excel({"rows": frame}, made)
+    return write_bytes(made.getvalue(), path), 0

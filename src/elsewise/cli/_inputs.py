@@ -6,10 +6,10 @@ import importlib
 import pickle
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pandas as pd
 
@@ -27,6 +27,7 @@ TARGETS = (
 PER_COLUMN = ("at_least", "at_most", "constant", "shift")
 MODELS = "a .skops, .joblib or .pickle file, or module:name"
 TABLES = "a readable .csv or .parquet file"
+DTYPES = ("str", "int", "float", "bool", "category")
 
 
 def _refused(
@@ -37,20 +38,24 @@ def _refused(
     return InvalidInput(option, expected=expected, received=f"{given}{reason}", fix=fix)
 
 
-def read_table(path: Path, argument: str = "rows") -> pd.DataFrame:
-    """Read a .csv or .parquet file."""
+def read_table(
+    path: Path, argument: str = "rows", dtypes: Mapping[str, str] | None = None
+) -> pd.DataFrame:
+    """Read a .csv or .parquet file; ``dtypes`` says how columns are read that it has."""
+    known = dict(dtypes or {})
     if not path.is_file():
         given = f"{path}, which is {'a folder' if path.is_dir() else 'not there'}"
         raise _refused(argument, "a .csv or .parquet file", given, "check the path")
     try:
         if path.suffix == ".parquet":
-            return pd.read_parquet(path)
-        return pd.read_csv(path)
+            table = pd.read_parquet(path)
+            return table.astype({name: known[name] for name in known if name in table.columns})
+        return pd.read_csv(path, dtype=cast(Any, known))
     except ImportError as error:
         raise MissingExtra("pyarrow", "parquet") from error
     # The file may be anybody's: there is no telling what its readers raise.
     except Exception as error:
-        fix = "open the file and check its first lines"
+        fix = f"open the file and check its first lines{' and --dtype' if known else ''}"
         raise _refused(argument, TABLES, path, fix, error) from error
 
 
@@ -241,6 +246,24 @@ def make_schema(
             raise _refused("--schema", expected, path, fix, error) from error
     names = {str(name): name for name in schema.names}
     return schema.freeze(*(names.get(name, name) for name in freeze))
+
+
+def parse_dtypes(given: Sequence[str] | None) -> dict[str, str]:
+    """Return how columns are to be read, by name; text that looks like numbers stays text.
+
+    Examples
+    --------
+    >>> parse_dtypes(["agent=str, zip code=str"])
+    {'agent': 'str', 'zip code': 'str'}
+    """
+    found = {}
+    for part in names_in(given):
+        name, _, dtype = (piece.strip() for piece in part.rpartition("="))
+        if not name or dtype not in DTYPES:
+            expected = f"column=dtype, with a dtype among {', '.join(DTYPES)}"
+            raise _refused("--dtype", expected, part, "for example --dtype agent=str")
+        found[name] = dtype
+    return found
 
 
 def names_in(given: Sequence[str] | None) -> list[str]:

@@ -7,12 +7,12 @@ are a name, a comparison and a number.
 from __future__ import annotations
 
 import math
-import operator
 import re
 import tomllib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from operator import eq, ge, gt, le, lt, ne
 from pathlib import Path
 from typing import NamedTuple
 from xml.etree import ElementTree
@@ -27,14 +27,7 @@ ASSERTION = re.compile(
     r"\s*([a-z]+(?:_[a-z]+)*)\s*(<=|>=|==|!=|<|>)\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)\s*",
     re.ASCII,
 )
-COMPARISONS = {
-    "<=": operator.le,
-    ">=": operator.ge,
-    "<": operator.lt,
-    ">": operator.gt,
-    "==": operator.eq,
-    "!=": operator.ne,
-}
+COMPARISONS = {"<=": le, ">=": ge, "<": lt, ">": gt, "==": eq, "!=": ne}
 AS_ASKED = "the answer is as asked"
 
 
@@ -49,6 +42,8 @@ class Study:
     output: str | None = None
     background: str | None = None
     drop: tuple[str, ...] = ()
+    dtype: tuple[str, ...] = ()
+    """How columns are read, such as "agent=str"."""
     schema: str | None = None
     freeze: tuple[str, ...] = ()
     bounds: Bounds = field(default_factory=Bounds)

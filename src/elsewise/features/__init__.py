@@ -11,6 +11,7 @@ from elsewise.features._feature import Feature, Formula, Kind, Rule
 from elsewise.features._formulas import hash_rows
 from elsewise.features._json import pack_index, unpack_index
 from elsewise.features._moves import largest_squared_move
+from elsewise.features._sources import Source, to_pandas
 from elsewise.features.embedding import Embedding
 from elsewise.features.encoder import Encoder
 from elsewise.features.legal import Legal, outside_notices, rows_outside
@@ -27,11 +28,13 @@ __all__ = [
     "Legal",
     "Rule",
     "Schema",
+    "Source",
     "attributes",
     "hash_rows",
     "largest_squared_move",
     "outside_notices",
     "pack_index",
     "rows_outside",
+    "to_pandas",
     "unpack_index",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -69,6 +69,8 @@ class Feature:
     """One-hot group this 0/1 column belongs to."""
     derived: Formula | None = None
     """What makes this column of the others; it then never moves by itself."""
+    kept: bool = field(default=False, compare=False)
+    """Whether it was frozen on purpose, so that nothing has to be said about that."""
     notice: str = ""
     """Why the column was frozen, or read as it was."""
 

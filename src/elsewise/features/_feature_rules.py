@@ -19,7 +19,7 @@ def freed(feature: Feature) -> Feature:
         fix = "leave it frozen, or change the column and infer the schema again"
         why = feature.notice if feature.derived is None else "one made of others"
         raise bad_column(feature.name, "a column that can move", why, fix)
-    return replace(feature, free=True)
+    return replace(feature, free=True, kept=False)
 
 
 def ranged(feature: Feature, lower: float, upper: float) -> Feature:
@@ -56,8 +56,10 @@ def whole_range(feature: Feature) -> Feature:
 def restricted(feature: Feature, values: Sequence[Any]) -> Feature:
     """Return the category with the levels it may be moved to, in the order of its levels."""
     if feature.kind is not Kind.CATEGORY:
-        fix = "use Schema.range for numbers"
-        raise bad_column(feature.name, "a category", feature.kind.value, fix)
+        fixed = feature.kind is Kind.FIXED
+        fix = "make it one and infer the schema again" if fixed else "use Schema.range for numbers"
+        received = feature.notice if fixed else feature.kind.value
+        raise bad_column(feature.name, "a category", received, fix)
     unknown = [value for value in values if value not in feature.levels]
     if unknown or not values:
         raise InvalidInput(

@@ -143,6 +143,10 @@ def _answer(
     try:
         # Each function has a frame of its own: one that writes to it cannot disturb the next.
         answer, own_index = in_row_order(function, lambda: decode(codes.copy()))
+    except KeyError as error:
+        expected, received = "a function of columns of the frame", f"one that reads {error}"
+        fix = "correct the name, or give the frame that column"
+        raise InvalidInput(argument, expected=expected, received=received, fix=fix) from error
     except (Exception, SystemExit) as error:
         expected, received = "a function of the frame", f"{type(error).__name__}: {error}"
         fix = "call the function on a frame of yours to see where it fails"
@@ -151,7 +155,8 @@ def _answer(
         expected, received = "a Series with the frame's index", "one with an index of its own"
         fix = "return an array, or keep the frame's index, in any order"
         raise InvalidInput(argument, expected=expected, received=received, fix=fix)
-    found = pd.Series(answer) if np.ndim(answer) == 1 else pd.Series(dtype=object)
+    plain = answer if hasattr(answer, "reindex") else np.asarray(answer)
+    found = pd.Series(plain) if np.ndim(plain) == 1 else pd.Series(dtype=object)
     if len(found) != len(codes) or not fits(found.dtype):
         raise InvalidInput(
             argument,

@@ -15,7 +15,9 @@ from elsewise._arrays import LARGEST
 from elsewise._resources import parallel
 from elsewise.errors import InvalidInput, bad_column
 from elsewise.features._feature import CONSTANT, Feature, Kind
+from elsewise.features._sources import FIX, WANTED
 
+WHOLE = "whole numbers: kept whole unless made continuous"
 # Categories of more levels are not moved unless the user frees them.
 MOST_LEVELS = 50
 # Columns of so many rows are read in threads.
@@ -37,8 +39,7 @@ class Role(Enum):
 def check_frame(frame: Any, argument: str = "frame") -> None:
     """Refuse what is not a DataFrame with unique column names and at least one column."""
     if not isinstance(frame, pd.DataFrame):
-        expected, fix = "a pandas DataFrame", "wrap it: pandas.DataFrame(rows, columns=names)"
-        raise InvalidInput(argument, expected=expected, received=type(frame).__name__, fix=fix)
+        raise InvalidInput(argument, expected=WANTED, received=type(frame).__name__, fix=FIX)
     if frame.shape[1] == 0:
         raise InvalidInput(
             argument, expected="at least one column", received="none", fix="pass the features"
@@ -188,7 +189,7 @@ def _infer_amount(name: Hashable, pool: list[pd.Series[Any]]) -> Feature:
     if low == high:
         notice = CONSTANT
     elif whole and pool[0].dtype.kind == "f":
-        notice = "whole numbers: kept whole unless made continuous"
+        notice = WHOLE
     return Feature(
         name=name,
         kind=Kind.INTEGER if whole else Kind.NUMBER,
@@ -236,12 +237,15 @@ def _infer_level(name: Hashable, pool: list[pd.Series[Any]]) -> Feature:
     else:
         levels = sorted(seen)
         if len(levels) > MOST_LEVELS:
-            return _fixed(name, f"text with {len(levels)} values: never moved")
+            how = f"to free it, make it a category: frame[{name!r}].astype('category')"
+            return _fixed(name, f"text with {len(levels)} values: never moved; {how}")
     notice = ""
     if len(seen) == 1:
         notice = CONSTANT
     elif len(levels) > MOST_LEVELS:
-        notice = f"category of {len(levels)} levels: not moved unless freed"
+        notice = (
+            f"category of {len(levels)} levels: not moved unless freed by schema.free({name!r})"
+        )
     return Feature(
         name=name,
         kind=Kind.CATEGORY,

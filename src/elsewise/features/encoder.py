@@ -18,6 +18,7 @@ from elsewise.features._feature import Feature, Kind
 from elsewise.features._formulas import Made, derive, derived_columns, row_hashes, rule_test
 from elsewise.features._infer import EXACT, amounts, check_frame
 from elsewise.features._levels import Table
+from elsewise.features._sources import Source, to_pandas
 
 if TYPE_CHECKING:
     from elsewise.features.schema import Schema
@@ -58,6 +59,8 @@ class Encoder:
     """Values behind the codes of categories and fixed columns; None for numbers."""
     given: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.uint64))
     """Hashes of rows whose derived cells are not what their formulas give: they stay so."""
+    source: Source | None = None
+    """The kind of frame that came, for functions of the user and for answers; None: pandas."""
     made: tuple[Made, ...] = field(init=False)
     """Derived columns."""
     tests: tuple[Callable[[np.ndarray], np.ndarray], ...] = field(init=False)
@@ -65,8 +68,8 @@ class Encoder:
 
     def __post_init__(self) -> None:
         features, rules = self.schema.features, self.schema.rules
-        made = derived_columns(features, self.decode_as_given)
-        tests = tuple(rule_test(r.name, r.condition, features, self.decode) for r in rules)
+        made = derived_columns(features, lambda codes: self._back(self.decode_as_given(codes)))
+        tests = tuple(rule_test(r.name, r.condition, features, self.present) for r in rules)
         object.__setattr__(self, "made", made)
         object.__setattr__(self, "tests", tests)
 
@@ -81,7 +84,7 @@ class Encoder:
         array([[31.,  1.],
                [nan,  0.]])
         """
-        frame = _aligned(frame, self.columns)
+        frame = _aligned(to_pandas(frame, names=self.columns)[0], self.columns)
         if (plain := self._plain_numbers(frame)) is not None:
             return plain
         codes = np.empty(frame.shape)
@@ -129,6 +132,17 @@ class Encoder:
         True
         """
         return self.decode_as_given(self.derive(to_numpy(codes)), index)
+
+    def present(self, codes: Array, index: Any = None) -> Any:
+        """Return the frame of ``codes`` (n, p) in the kind that the user's came in."""
+        return self._back(self.decode(codes, index))
+
+    def table(self, frame: pd.DataFrame) -> Any:
+        """Return a table of results in the kind of frame that the user's came in."""
+        return frame if self.source is None else self.source.table(frame)
+
+    def _back(self, frame: pd.DataFrame) -> Any:
+        return frame if self.source is None else self.source.back(frame)
 
     def derive(self, codes: np.ndarray) -> np.ndarray:
         """Return codes (n, p) in which derived columns are what their formulas give.
@@ -270,7 +284,7 @@ class Encoder:
         >>> Schema.infer(frame).encoder(frame).extend(later).encode(later)
         array([[2.]])
         """
-        frame = _aligned(frame, self.columns)
+        frame = _aligned(to_pandas(frame, names=self.columns)[0], self.columns)
         tables = tuple(
             table.extend(frame.iloc[:, j]) if table and feature.kind is Kind.FIXED else table
             for j, (feature, table) in enumerate(
@@ -295,6 +309,7 @@ class Encoder:
             "columns": _json.pack_index(self.columns),
             "dtypes": [_json.pack_dtype(dtype) for dtype in self.dtypes],
             "tables": [None if table is None else table.to_dict() for table in self.tables],
+            "source": None if self.source is None else self.source.to_dict(),
         }
 
     @classmethod
@@ -318,6 +333,7 @@ class Encoder:
                 columns=_json.unpack_index(data["columns"]),
                 dtypes=tuple(_json.unpack_dtype(dtype) for dtype in data["dtypes"]),
                 tables=tuple(table and Table.from_dict(table) for table in data["tables"]),
+                source=Source.from_dict(data.get("source")),
             )
             _check_parts(encoder)
             return encoder
@@ -340,6 +356,7 @@ def build_encoder(schema: Schema, frame: pd.DataFrame) -> Encoder:
     (dtype('int64'),)
     """
     names = [feature.name for feature in schema.features]
+    frame, source = to_pandas(frame, names=names)
     check_frame(frame)
     # The frame's own labels in the schema's order: their dtype and their name are kept.
     frame = _aligned(frame, names)
@@ -357,7 +374,11 @@ def build_encoder(schema: Schema, frame: pd.DataFrame) -> Encoder:
         dtypes.append(dtype)
         tables.append(table)
     encoder = Encoder(
-        schema=schema, columns=frame.columns, dtypes=tuple(dtypes), tables=tuple(tables)
+        schema=schema,
+        columns=frame.columns,
+        dtypes=tuple(dtypes),
+        tables=tuple(tables),
+        source=source,
     )
     return encoder.keep_given(encoder.encode(frame))
 
@@ -378,6 +399,11 @@ def _check_parts(encoder: Encoder) -> None:
             not table.fixed and tuple(table.values.tolist()) != feature.levels  # noqa: PD011
         ):
             raise ValueError(f"column {feature.name!r} with another table")
+    try:
+        encoder.present(np.empty((0, len(encoder.columns))))
+    # A schema of another frame fails in as many ways as there are dtypes.
+    except Exception as error:
+        raise ValueError("a kind of frame that does not hold its columns") from error
 
 
 def _aligned(frame: pd.DataFrame, columns: Any) -> pd.DataFrame:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from math import inf
@@ -17,11 +17,12 @@ from elsewise.features import _feature_rules, _toml
 from elsewise.features._describe import COLUMNS, describe
 from elsewise.features._expressions import Expression
 from elsewise.features._feature import Feature, Formula, Kind, Rule
-from elsewise.features._infer import infer_features
+from elsewise.features._infer import WHOLE, infer_features
+from elsewise.features._sources import to_pandas
 from elsewise.features.embedding import Embedding, build_embedding
 from elsewise.features.encoder import Encoder, build_encoder
 from elsewise.features.legal import Legal, build_legal
-from elsewise.text import nearest, visible
+from elsewise.text import nearest, several, visible
 
 __all__ = ["Schema"]
 
@@ -51,14 +52,19 @@ class Schema:
     """Names of rules and derived columns that a file could not hold, because they are functions."""
 
     @classmethod
-    def infer(cls, frame: pd.DataFrame, background: pd.DataFrame | None = None) -> Schema:
+    def infer(
+        cls, frame: Any, background: Any = None, *, names: Sequence[Hashable] | None = None
+    ) -> Schema:
         """Return the schema read off ``frame``; ``background`` gives scales and observed ranges.
+
+        Frames are of pandas, polars, Arrow or an array, whose columns ``names`` may name.
 
         Examples
         --------
         >>> Schema.infer(pd.DataFrame({"age": [31, 45], "id": [7, 7]})).notices
         ('id: constant',)
         """
+        frame, background = _pandas(frame, background, names)
         return cls(features=infer_features(frame, background))
 
     @property
@@ -68,9 +74,16 @@ class Schema:
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """What inference decided that one may want to know, one line per column."""
+        """What inference decided that one may want to know, one line for columns alike.
+
+        Nothing is said of columns that were frozen on purpose.
+        """
+        alike: dict[str, list[Hashable]] = {}
+        for feature in self.features:
+            if feature.notice and not feature.kept and (feature.free or feature.notice != WHOLE):
+                alike.setdefault(feature.notice, []).append(feature.name)
         lost = [f"{name!r} is not obeyed: files hold no functions" for name in self.lost]
-        return (*(f"{f.name}: {f.notice}" for f in self.features if f.notice), *lost)
+        return (*(f"{several(names)}: {notice}" for notice, names in alike.items()), *lost)
 
     def __getitem__(self, name: Hashable) -> Feature:
         if isinstance(name, Hashable):
@@ -91,7 +104,7 @@ class Schema:
         >>> Schema.infer(pd.DataFrame({"age": [31, 45]})).freeze("age")["age"].free
         False
         """
-        return self._changed(names, lambda feature: replace(feature, free=False))
+        return self._changed(names, lambda feature: replace(feature, free=False, kept=True))
 
     def free(self, *names: Hashable) -> Schema:
         """Return the schema in which the named columns may move.
@@ -352,7 +365,7 @@ class Schema:
                 schema = schema.rule(function, name)
         return schema
 
-    def encoder(self, frame: pd.DataFrame) -> Encoder:
+    def encoder(self, frame: Any) -> Encoder:
         """Return the encoder of ``frame``, after checking that it fits the schema.
 
         Examples
@@ -412,9 +425,7 @@ class Schema:
         return _toml.write(self.features, self.joint, texts, [*functions, *made, *self.lost])
 
     @classmethod
-    def from_toml(
-        cls, text: str, frame: pd.DataFrame | None = None, background: pd.DataFrame | None = None
-    ) -> Schema:
+    def from_toml(cls, text: str, frame: Any = None, background: Any = None) -> Schema:
         r"""Return the schema that :meth:`to_toml` wrote, or that somebody wrote by hand.
 
         What a line leaves out about its cells (seen, mean, deviation, levels) is read off
@@ -427,6 +438,7 @@ class Schema:
         >>> Schema.from_toml(text, pd.DataFrame({"age": [31, 45]}))["age"].observed
         (31.0, 45.0)
         """
+        frame, background = _pandas(frame, background, None)
         inferred = None if frame is None else {f.name: f for f in infer_features(frame, background)}
         features, joint, rules, lost = _toml.read(text, inferred)
         schema = cls(features=features, joint=joint, lost=lost)
@@ -457,3 +469,10 @@ class Schema:
         """Return the schema with ``change`` applied to the named features."""
         changed = {name: change(self[name]) for name in names}
         return replace(self, features=tuple(changed.get(f.name, f) for f in self.features))
+
+
+def _pandas(
+    frame: Any, background: Any, names: Sequence[Hashable] | None
+) -> tuple[pd.DataFrame, pd.DataFrame | None]:
+    """Return both frames as pandas has them."""
+    return to_pandas(frame, names=names)[0], to_pandas(background, "background", names)[0]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from elsewise.errors import InvalidInput
+from elsewise.errors import InvalidInput, ModelError
 from elsewise.models._boosters import adapt_booster
 from elsewise.models._compiled import FORESTS, Pipe, compile_pipeline
 from elsewise.models._faces import ScoringAdapter, one_column_per_class, read_columns
@@ -24,7 +24,13 @@ from elsewise.models._linear import (
     linear_form,
     steps,
 )
-from elsewise.models._outputs import Outputs, movable_columns, reject_output, select_by_position
+from elsewise.models._outputs import (
+    Outputs,
+    movable_columns,
+    not_fitted,
+    reject_output,
+    select_by_position,
+)
 from elsewise.models._statsmodels import results_face
 
 if TYPE_CHECKING:
@@ -94,6 +100,7 @@ def bind_estimator(
     """Return the outputs of an estimator, a booster or results on the codes of ``encoder``."""
     own = [feature.name for feature in encoder.schema.features]
     fitted = model.estimator
+    _check_fitted(fitted)
     face = adapt_booster(fitted, own) or results_face(fitted, own)
     linear = method = None
     if face is None:
@@ -106,7 +113,13 @@ def bind_estimator(
         weights[:, places] = linear.weights
         linear = replace(linear, weights=weights)
     evaluate = FrameModel(name=face.name, score=face.score, encoder=encoder, repeats=linear is None)
-    evaluate, first = evaluate.tried(probe)
+    try:
+        # Asked as the user asks it: a step of theirs may read such frames only.
+        evaluate, first = replace(evaluate, native=encoder.source is not None).tried(probe)
+    except ModelError:
+        if encoder.source is None:
+            raise
+        evaluate, first = evaluate.tried(probe)
     width = first.shape[1]
     keep, what = _choose(face.classes, width, model.output if output is None else output)
     outputs = FrameOutputs(
@@ -129,6 +142,19 @@ def bind_estimator(
         )
         return replace(outputs, twin=twin)
     return replace(outputs, compile=_compiler(face, fitted, method, places))
+
+
+def _check_fitted(fitted: Any) -> None:
+    """Refuse an unfitted estimator of scikit-learn, also within a pipeline."""
+    from sklearn.exceptions import NotFittedError
+    from sklearn.utils.validation import check_is_fitted
+
+    own = [fitted, *steps(_unwrap(fitted))]
+    for part in (part for part in own if type(part).__module__.startswith("sklearn.")):
+        try:
+            check_is_fitted(part)
+        except NotFittedError as error:
+            raise not_fitted(type(part).__name__) from error
 
 
 def _compiler(

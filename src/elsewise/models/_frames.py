@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -69,7 +69,7 @@ class FrameModel:
 
     name: str
     """The model's name, for messages."""
-    score: Callable[[pd.DataFrame], object]
+    score: Callable[[Any], object]
     """Frame (n rows) to scores."""
     encoder: Encoder
     """Decodes the codes."""
@@ -77,6 +77,8 @@ class FrameModel:
     """Number of outputs W, once known."""
     repeats: bool = True
     """Whether predicting costs more than finding repeated rows."""
+    native: bool = False
+    """Whether it is asked about frames of the user's kind, not pandas."""
 
     def __call__(self, codes: np.ndarray) -> np.ndarray:
         """Return the outputs (n, W) of codes (n, p)."""
@@ -84,11 +86,15 @@ class FrameModel:
             return np.zeros((0, self.width))
         return on_distinct(self._predict, codes) if self.repeats else self._predict(codes)
 
+    def frame(self, codes: np.ndarray) -> Any:
+        """Return the frame that the model is asked about."""
+        return self.encoder.present(codes) if self.native else self.encoder.decode(codes)
+
     def _predict(self, codes: np.ndarray) -> np.ndarray:
         try:
             with model_threads(len(codes)):
                 # The model may write to its frame: each has its own codes.
-                raw, _ = in_row_order(self.score, lambda: self.encoder.decode(codes.copy()))
+                raw, _ = in_row_order(self.score, lambda: self.frame(codes.copy()))
         except (Exception, SystemExit) as error:  # a model must not end its caller
             raise model_raised(self.name, error) from error
         return scores(raw, len(codes), self.name, self.width)

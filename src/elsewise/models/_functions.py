@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from elsewise.errors import InvalidInput, ModelError
+from elsewise.features import to_pandas
 from elsewise.models._differences import Differences, looks_smooth
 from elsewise.models._frames import FrameModel, FrameOutputs, Slopes, difference_slopes
 from elsewise.models._outputs import (
@@ -94,7 +95,9 @@ def bind_function(
 ) -> FrameOutputs:
     """Return the outputs of a function on the codes of ``encoder``."""
     name = getattr(model.values, "__name__", type(model.values).__name__)
-    evaluate, first = FrameModel(name=name, score=model.values, encoder=encoder).tried(probe)
+    evaluate, first = FrameModel(name=name, score=model.values, encoder=encoder, native=True).tried(
+        probe
+    )
     keep = select_by_position(output, first.shape[1])
     kept = first[:PROBES, keep]
     inside = bool((kept >= 0).all() and (kept <= 1).all() and ((kept > 0) & (kept < 1)).any())
@@ -125,7 +128,7 @@ def _own_slopes(gradient: Score, model: FrameModel, codes: np.ndarray, outputs: 
     """Return the user's slopes as (n, W, p), checked, zero where a code cannot move."""
     features = model.encoder.schema.features
     name = getattr(gradient, "__name__", type(gradient).__name__)
-    frame = model.encoder.decode(codes.copy())
+    frame = model.frame(codes.copy())
     try:
         raw = gradient(frame)
     except (Exception, SystemExit) as error:
@@ -133,10 +136,11 @@ def _own_slopes(gradient: Score, model: FrameModel, codes: np.ndarray, outputs: 
     n, numeric = len(codes), [j for j, f in enumerate(features) if f.kind in ("number", "integer")]
     slopes = np.zeros((n, outputs, len(features)))
     try:
-        if isinstance(raw, Mapping | pd.DataFrame):
+        table = None if isinstance(raw, np.ndarray) else to_pandas(raw)[0]
+        if isinstance(table, Mapping | pd.DataFrame):
             places = {f.name: j for j, f in enumerate(features)}
-            for column in raw:
-                values = np.asarray(raw[column], dtype=np.float64)
+            for column in table:
+                values = np.asarray(table[column], dtype=np.float64)
                 slopes[:, :, places[column]] = values.reshape(n, outputs)
         else:
             values = np.asarray(raw, dtype=np.float64)

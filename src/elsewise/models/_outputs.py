@@ -174,8 +174,16 @@ def unusable(name: str, expected: str, received: str, fix: str = "") -> ModelErr
     return ModelError(f"model: expected {expected} from {name}, received {received}. Fix: {fix}.")
 
 
+def not_fitted(name: str) -> ModelError:
+    """Build the error for a model that was not fitted."""
+    fix = "call its fit method first, and pass what was fitted"
+    return ModelError(f"model: expected a fitted one, received an unfitted {name}. Fix: {fix}.")
+
+
 def model_raised(name: str, error: BaseException) -> ModelError:
     """Build the error for a model that raised; raise it ``from error``."""
+    if type(error).__name__ == "NotFittedError":
+        return not_fitted(name)
     return ModelError(
         f"model: expected scores from {name}, received {type(error).__name__}: {error}. "
         "Fix: check that the model accepts the explained frame."

@@ -18,7 +18,6 @@ from elsewise.analysis import changes as changes_of
 from elsewise.analysis import column_named
 from elsewise.errors import InvalidInput
 from elsewise.plots import charts
-from elsewise.plots._bars import change_bars, level_bars, pair_bars, waterfall_bars
 from elsewise.plots._draw import draw, draw_bars, draw_flow
 from elsewise.plots._style import canvases
 
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from elsewise._difference import Difference
+    from elsewise.analysis import Frontier
     from elsewise.explanation import Explanation
 
 __all__ = [
@@ -89,7 +89,7 @@ def feature(explanation: Explanation, name: Hashable, ax: Axes | None = None) ->
     """
     column = column_named(explanation, name)
     if not column.numeric:
-        return draw_bars(pair_bars(column), ax)
+        return draw_bars(charts.pair_bars(column), ax)
     return draw(charts.feature(column), ax, 4.2)
 
 
@@ -133,7 +133,7 @@ def changes(explanation: Explanation, ax: Axes | None = None, most: int = 15) ->
     most
         At most this many features.
     """
-    return draw_bars(change_bars(explanation, most), ax)
+    return draw_bars(charts.change_bars(explanation, most), ax)
 
 
 def moves(explanation: Explanation, name: Hashable, ax: Axes | None = None) -> Axes:
@@ -151,9 +151,9 @@ def moves(explanation: Explanation, name: Hashable, ax: Axes | None = None) -> A
         Where to draw; a new figure by default.
     """
     column = column_named(explanation, name)
-    return (
-        draw(charts.moves(column), ax, 4.2) if column.numeric else draw_bars(level_bars(column), ax)
-    )
+    if not column.numeric:
+        return draw_bars(charts.level_bars(column), ax)
+    return draw(charts.moves(column), ax, 4.2)
 
 
 def flows(explanation: Explanation, name: Hashable | None = None, ax: Axes | None = None) -> Axes:
@@ -184,12 +184,10 @@ def convergence(explanation: Explanation, ax: Axes | None = None) -> Axes:
 
     Of a side without a bound it is the distance.
     """
-    ax = draw(charts.convergence(explanation), ax)
-    _draw_beside(charts.weight(explanation), ax)
-    return ax
+    return _draw_both(charts.convergence(explanation), charts.weight(explanation), ax)
 
 
-def frontier(records: pd.DataFrame | charts.Curve, ax: Axes | None = None) -> Axes:
+def frontier(records: pd.DataFrame | Frontier, ax: Axes | None = None) -> Axes:
     """Draw how close the outputs come for how far the inputs move.
 
     Parameters
@@ -228,10 +226,7 @@ def policy(records: pd.DataFrame, ax: Axes | None = None) -> Axes:
     ax
         Where to draw; a new figure by default.
     """
-    reach, cost = charts.policy(records)
-    ax = draw(reach, ax)
-    _draw_beside(cost, ax)
-    return ax
+    return _draw_both(*charts.policy(records), ax)
 
 
 def waterfall(difference: Difference, ax: Axes | None = None, most: int = 10) -> Axes:
@@ -249,7 +244,7 @@ def waterfall(difference: Difference, ax: Axes | None = None, most: int = 10) ->
     most
         At most this many attributes; the others are one bar.
     """
-    return draw_bars(waterfall_bars(difference, most), ax)
+    return draw_bars(charts.waterfall_bars(difference, most), ax)
 
 
 def panel(explanation: Explanation, most: int = 6) -> np.ndarray:
@@ -276,10 +271,12 @@ def panel(explanation: Explanation, most: int = 6) -> np.ndarray:
     return axes
 
 
-def _draw_beside(chart: charts.Chart, ax: Axes) -> None:
-    """Draw a chart in the same place, with its numbers at the right."""
-    other = draw(chart, ax.twinx())
+def _draw_both(chart: charts.Chart, beside: charts.Chart, ax: Axes | None) -> Axes:
+    """Draw two charts in one place, the second with its numbers at the right."""
+    ax = draw(chart, ax)
+    other = draw(beside, ax.twinx())
     other.set_title("", loc="left")
     other.set_xlabel("")
     other.grid(visible=False)
     other.spines["right"].set_visible(True)
+    return ax

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from elsewise.plots._records import Bars, Chart, Flow, Mark
 from elsewise.plots._style import (
     COLOURS,
     COUNTERFACTUAL,
@@ -18,6 +17,7 @@ from elsewise.plots._style import (
     percent_axis,
     readable,
 )
+from elsewise.plots.charts import Bars, Chart, Flow, Mark
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import unicodedata
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -11,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from elsewise.errors import InvalidInput
+from elsewise.text import one_line
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -109,10 +109,7 @@ def readable(name: Hashable, width: int = 34) -> str:
     >>> readable("a name\nof two lines"), readable("x" * 99, width=6), readable("$5")
     ('a name of two lines', 'xxxxx…', '\\$5')
     """
-    kept = ("".join(" " if unicodedata.category(c)[0] == "C" else c for c in str(name))).split()
-    line = " ".join(kept)
-    short = line if len(line) <= width else line[: width - 1] + "…"
-    return short.replace("$", r"\$")
+    return one_line(name, width).replace("$", r"\$")
 
 
 def levels_of(size: int) -> np.ndarray:

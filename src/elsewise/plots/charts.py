@@ -1,63 +1,32 @@
-"""The pictures of an explanation as records: what is drawn, worked out once for every renderer."""
+"""What pictures show, in the units of the data: drawn by matplotlib here, as HTML by `report`.
+
+Records first (marks, charts, bars, flows), then the pictures of an explanation as such records,
+worked out once for every renderer.
+"""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 
 from elsewise._arrays import to_numpy
-from elsewise.plots._bars import waterfall_bars
-from elsewise.plots._drawn_levels import grouped_levels
-from elsewise.plots._records import (
-    Axis,
-    Band,
-    Bars,
-    Chart,
-    Flow,
-    Level,
-    Mark,
-    across,
-    area,
-    bars,
-    dots,
-    line,
-    upright,
-)
+from elsewise.analysis import MISSING
+from elsewise.analysis import changes as changes_of
 from elsewise.plots._style import CYCLE_LOOKS, columns_of, levels_of, quantiles
 from elsewise.request import Bounds
 from elsewise.targets import Constant, Derived, Sample
-from elsewise.text import one_line, percent
+from elsewise.text import amount, one_line, percent
 
 if TYPE_CHECKING:
-    from elsewise.analysis import Column
+    from elsewise._difference import Difference
+    from elsewise.analysis import Column, Frontier
     from elsewise.explanation import Explanation
-
-
-__all__ = [
-    "Axis",
-    "Bars",
-    "Chart",
-    "Curve",
-    "Flow",
-    "Mark",
-    "asked_ends",
-    "comparison",
-    "convergence",
-    "dumbbells",
-    "feature",
-    "flow",
-    "frontier",
-    "moves",
-    "output_histogram",
-    "outputs",
-    "policy",
-    "projected",
-    "waterfall_bars",
-    "weight",
-]
 
 # Bars of a histogram of outputs, and of moves that are not few whole numbers.
 OUTPUT_BARS, MOVE_BARS, MOST_WHOLE = 24, 20, 40
@@ -65,22 +34,123 @@ OUTPUT_BARS, MOVE_BARS, MOST_WHOLE = 24, 20, 40
 MOST_LINES, LEAST_ROWS = 10, 3
 # Share of the height of a picture below which a band can hardly be seen beside its line.
 THIN = 0.025
-# Levels of a category on either side of a flow; the others are drawn together.
-MOST_LEVELS = 7
+# Levels of a category that have bars, its changes of level, and levels on either side of a flow.
+BAR_LEVELS, MOST_CHANGES, FLOW_LEVELS = 10, 7, 7
+OTHERS = "(others)"
 # Heights in pixels of a flow: of all its rows, and of two lines of text.
 FLOW_HEIGHT, LABEL_HEIGHT = 190.0, 38.0
 
 
-class Curve(Protocol):
-    """A frontier: its points, and the bounds to compare them with."""
+class Mark(NamedTuple):
+    """Something drawn between two axes."""
 
-    @property
-    def table(self) -> pd.DataFrame:
-        """One row per point."""
+    kind: str
+    """"line", "dots", "area", "bars" (``x`` are their edges), or a line over the whole picture:
+    "across" at a ``y``, "upright" at an ``x``."""
+    look: str
+    """What it stands for, which gives its colour: see `elsewise.plots._style.COLOURS`."""
+    x: np.ndarray
+    y: np.ndarray
+    name: str = ""
+    """What the legend calls it; nothing where it needs no name."""
+    low: np.ndarray | None = None
+    """Lower edge of an area."""
+    dashed: bool = False
 
-    @property
-    def bounds(self) -> Bounds:
-        """Bounds, if any."""
+
+class Axis(NamedTuple):
+    """What an axis measures."""
+
+    label: str = ""
+    percent: bool = False
+    """Whether its numbers are shares or probabilities."""
+    holds: tuple[float, ...] = ()
+    """Values that it shows, whatever is drawn."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chart:
+    """Marks between two axes; the upright axis has no numbers where it has no label."""
+
+    title: str
+    description: str
+    """What it shows, for those who cannot see it."""
+    marks: tuple[Mark, ...]
+    x: Axis
+    y: Axis
+    lines: int = 15
+    """Height, in lines of text."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bars:
+    """Named bars that lie between two values each."""
+
+    title: str
+    axis: Axis
+    names: Sequence[str]
+    starts: ArrayLike
+    ends: ArrayLike
+    looks: Sequence[str]
+    texts: Sequence[str] = ()
+    """What is written beside each; nothing where the axis says it."""
+
+
+class Level(NamedTuple):
+    """A level on one side of a flow: its name, its rows, and the middle of its place."""
+
+    name: str
+    rows: int
+    middle: float
+
+
+class Band(NamedTuple):
+    """Rows that go from one level to another: upper edge on either side, and thickness."""
+
+    left: float
+    right: float
+    thickness: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flow:
+    """Rows that change from one level of a category to another, downwards in pixels."""
+
+    title: str
+    description: str
+    height: float
+    sides: tuple[tuple[Level, ...], tuple[Level, ...]]
+    bands: tuple[Band, ...]
+
+
+def line(look: str, x: ArrayLike, y: ArrayLike, name: str = "", *, dashed: bool = False) -> Mark:
+    """Return a line."""
+    return Mark("line", look, np.asarray(x, float), np.asarray(y, float), name, dashed=dashed)
+
+
+def dots(look: str, x: ArrayLike, y: ArrayLike, name: str = "") -> Mark:
+    """Return dots."""
+    return Mark("dots", look, np.asarray(x, float), np.asarray(y, float), name)
+
+
+def area(look: str, x: ArrayLike, low: np.ndarray, high: np.ndarray, name: str) -> Mark:
+    """Return the area between two lines."""
+    return Mark("area", look, np.asarray(x, float), high, name, low)
+
+
+def bars(look: str, edges: np.ndarray, heights: np.ndarray, name: str = "") -> Mark:
+    """Return upright bars; those of no height are not drawn."""
+    return Mark("bars", look, edges, np.asarray(heights, float), name)
+
+
+def across(look: str, value: float, name: str = "") -> Mark:
+    """Return a dashed line from end to end, at a height."""
+    return Mark("across", look, np.empty(0), np.array([value]), name, dashed=True)
+
+
+def upright(look: str, value: float, name: str = "", *, dashed: bool = True) -> Mark:
+    """Return a line from bottom to top."""
+    return Mark("upright", look, np.array([value]), np.empty(0), name, dashed=dashed)
 
 
 def outputs(explanation: Explanation, column: int = 0, label: str | None = None) -> Chart:
@@ -251,7 +321,7 @@ def dumbbells(column: Column, *, single: bool = False) -> Chart | None:
 
 def flow(column: Column) -> Flow | None:
     """The flows of the rows that change a category; None where no row does."""
-    names, places = grouped_levels(column, MOST_LEVELS)
+    names, places = grouped_levels(column, FLOW_LEVELS)
     mass = np.zeros((len(names), len(names)))
     np.add.at(mass, tuple(part[column.moved] for part in places), 1.0)
     np.fill_diagonal(mass, 0.0)  # a change between two levels that are drawn together
@@ -345,7 +415,7 @@ def weight(explanation: Explanation) -> Chart:
     )
 
 
-def frontier(records: pd.DataFrame | Curve) -> Chart:
+def frontier(records: pd.DataFrame | Frontier) -> Chart:
     """How close the outputs come for how far the inputs move; see `elsewise.plots.frontier`."""
     given: Any = getattr(records, "table", records)
     table = columns_of(given, "inputs", "outputs").sort_values("inputs")
@@ -402,21 +472,134 @@ def policy(records: pd.DataFrame) -> tuple[Chart, Chart]:
     marks = [line("counterfactual", against, reach), dots("counterfactual", against, reach)]
     if not np.isnan(limit).any():
         marks.insert(0, area("counterfactual", against, limit, reach, ""))
-    title, cost = "The price of simplicity", line("inputs", against, table["mean_cost"])
-    said = "Share of rows in need that arrive, for growing policies."
-    return (
-        Chart(
-            title=title,
-            description=said,
-            marks=tuple(marks),
-            x=x,
-            y=Axis("rows in need that arrive", percent=True, holds=(0.0, 1.0)),
-        ),
-        Chart(
-            title=title,
-            description="Mean cost of a row that arrives, for growing policies.",
-            marks=(cost,),
-            x=x,
-            y=Axis("cost of a row that arrives", holds=(0.0,)),
-        ),
+    arrive = Axis("rows in need that arrive", percent=True, holds=(0.0, 1.0))
+    cost = line("inputs", against, table["mean_cost"])
+    first, second = (
+        Chart(title="The price of simplicity", description=said, marks=drawn, x=x, y=y)
+        for said, drawn, y in (
+            ("Share of rows in need that arrive, for growing policies.", tuple(marks), arrive),
+            (
+                "Mean cost of a row that arrives, for growing policies.",
+                (cost,),
+                Axis("cost of a row that arrives", holds=(0.0,)),
+            ),
+        )
+    )
+    return first, second
+
+
+def grouped_levels(column: Column, most: int) -> tuple[list[str], tuple[np.ndarray, np.ndarray]]:
+    """Return names of the drawn levels and, before and after, the place of each row among them.
+
+    The largest levels come first (ordered ones in their order), the rest together, missing last.
+    """
+    count = len(column.levels)
+    codes = [
+        np.where(np.isnan(values), count, values).astype(np.int64)
+        for values in (column.before, column.after)
+    ]
+    rows = np.bincount(np.concatenate(codes), minlength=count + 1)[:count]
+    shown = np.argsort(-rows, kind="stable")
+    shown = shown[rows[shown] > 0]
+    kept = shown if shown.size <= most else shown[: most - 1]
+    if column.ordered:
+        kept = np.sort(kept)
+    names = [str(column.levels[code]) for code in kept]
+    place = np.full(count + 1, -1)
+    place[kept] = np.arange(kept.size)
+    if kept.size < shown.size:
+        names.append(OTHERS)
+        place[shown] = np.where(place[shown] < 0, len(names) - 1, place[shown])
+    if any((values == count).any() for values in codes):
+        names.append(MISSING)
+        place[count] = len(names) - 1
+    return names, (place[codes[0]], place[codes[1]])
+
+
+def change_bars(explanation: Explanation, most: int) -> Bars:
+    """Features by what their changes add to the mean output; by their share without a model."""
+    table = changes_of(explanation).iloc[:most]
+    known = bool(table["effect"].notna().all())
+    values = table["effect"].abs() if known else table["share"]
+    looks = [_look(row, len(explanation.outputs)) for _, row in table.iterrows()]
+    probability = bool(explanation.problem.outputs.probability) or not known
+    return Bars(
+        title="What changes most",
+        axis=Axis("effect on the mean output" if known else "share of the distance", probability),
+        names=list(map(str, table.index)),
+        starts=np.zeros(len(table)),
+        ends=values.to_numpy(),
+        looks=[look for look, _ in looks],
+        texts=[words for _, words in looks],
+    )
+
+
+def _look(row: pd.Series[Any], rows: int) -> tuple[str, str]:
+    """Look and words of one feature's bar."""
+    count = round(row["rows_moved"] * rows)
+    moved = f"{count:,} row{'' if count == 1 else 's'}"
+    if np.isnan(row["median_move"]):
+        return "swap", moved
+    arrow, look = ("▲", "up") if row["median_move"] > 0 else ("▼", "down")
+    return look, f"{moved}, {arrow} {amount(abs(row['median_move']))} in the median"
+
+
+def level_bars(column: Column) -> Bars:
+    """The most frequent changes of level of a category."""
+    pairs = np.stack([column.before, column.after], axis=1)[column.moved]
+    found, counts = np.unique(pairs, axis=0, return_counts=True)
+    order = np.argsort(-counts, kind="stable")[:MOST_CHANGES]
+    names = [" → ".join(one_line(column.level(code), 13) for code in found[k]) for k in order]
+    return Bars(
+        title=str(column.name),
+        axis=Axis("rows"),
+        names=names,
+        starts=np.zeros(len(names)),
+        ends=counts[order],
+        looks=["swap"] * len(names),
+    )
+
+
+def pair_bars(column: Column) -> Bars:
+    """Shares of the levels of a category, before and after."""
+    names, places = grouped_levels(column, BAR_LEVELS)
+    shares = np.stack([np.bincount(p, minlength=len(names)) / p.size for p in places], axis=1)
+    return Bars(
+        title=str(column.name),
+        axis=Axis("share of rows: before (grey) and after", percent=True),
+        names=[text for name in names for text in (name, "")],
+        starts=np.zeros(shares.size),
+        ends=shares.ravel(),
+        looks=["factual", "counterfactual"] * len(names),
+    )
+
+
+def waterfall_bars(difference: Difference, most: int) -> Bars:
+    """Parts of a difference with their intervals, each where the one above ends."""
+    table = difference.attributes
+    parts, named = table["part"].to_numpy(), table["named"].to_numpy()
+    names = [one_line(name, 60) for name in table.index[:most]]
+    limits = table[["low", "high"]].to_numpy()[:most]
+    words = [f" ({amount(low)} to {amount(high)})" for low, high in limits]
+    if len(table) > most:
+        words.append("")
+        parts, named = np.append(parts[:most], parts[most:].sum()), np.append(named[:most], False)
+        names.append(f"{len(table) - most} others")
+    ends = difference.before + np.cumsum([0.0, *parts])
+    looks = [
+        ("up" if part > 0 else "down") + ("" if sure else " pale")
+        for part, sure in zip(parts, named, strict=True)
+    ]
+    return Bars(
+        title="What the change goes through",
+        axis=Axis("score"),
+        names=["before", *names, "after"],
+        starts=[difference.before, *ends[:-1], difference.after],
+        ends=[difference.before, *ends[1:], difference.after],
+        looks=["factual", *looks, "factual"],
+        texts=[
+            amount(difference.before),
+            *(f"{amount(part)}{more}" for part, more in zip(parts, words, strict=True)),
+            amount(difference.after),
+        ],
     )

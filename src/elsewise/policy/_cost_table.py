@@ -106,7 +106,7 @@ class Trial:
             halves = np.array([0.5 if f.group is not None else 1.0 for f in features])
             units = np.where(numbers, change * halves, change > 0)
             return np.asarray(units @ np.array(self.cost))
-        found = np.asarray(self.cost(self.encoder.decode(old), self.encoder.decode(new)), float)
+        found = np.asarray(self.cost(self.encoder.present(old), self.encoder.present(new)), float)
         if found.shape != (len(old),) or not (found >= 0).all():
             received = f"shape {found.shape}, smallest {found.min(initial=np.inf):g}"
             expected, fix = f"{len(old)} costs >= 0, one per row", "return one number per row"

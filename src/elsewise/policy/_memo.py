@@ -45,14 +45,17 @@ def memo_lines(policy: Policy) -> Iterator[str]:
         yield fill(said, WIDTH, subsequent_indent="   ")
 
 
-def summary_of(policy: Policy) -> tuple[str, ...]:
-    """Return what a policy reaches, for whom, and what it costs; the verdict first."""
+def summary_of(policy: Policy, output: str = "") -> tuple[str, ...]:
+    """Return what a policy reaches, for whom, and what it costs; the verdict first.
+
+    ``output`` is what the user calls the model's output.
+    """
     if not policy.lines:
         return (f"{policy.verdict.capitalize()}: {policy.reason}.",)
-    return (_reached(policy), *_rows(policy), _cost(policy))
+    return (_reached(policy, output), *_rows(policy), _cost(policy))
 
 
-def _reached(policy: Policy) -> str:
+def _reached(policy: Policy, output: str) -> str:
     """Say the share of rows before and after, on what rows it was counted, and what was asked."""
     unseen, question = policy.unseen, policy.trial.question
     count = unseen or policy.explained
@@ -75,8 +78,9 @@ def _reached(policy: Policy) -> str:
         known = f"on all {count.rows:,} rows there are"
     else:
         known = f"on the {count.rows:,} rows the actions were chosen on; other rows were not tried"
+    which = question.condition(output)
     return (
-        f"{policy.verdict.capitalize()}: {actions} the share of rows {question.condition()} from "
+        f"{policy.verdict.capitalize()}: {actions} the share of rows {which} from "
         f"{before} to {after}, counted {known}. Asked: {asked}."
     )
 

@@ -19,6 +19,7 @@ from elsewise._storage import read_json, write_text
 from elsewise.certificate import share_limit
 from elsewise.errors import InvalidInput, SavedRunError, from_mapping
 from elsewise.explanation import Explanation
+from elsewise.features import to_pandas
 from elsewise.policy._actions import Actions
 from elsewise.policy._cost_table import Standing, Trial
 from elsewise.policy._memo import WIDTH, memo_lines, summary_of
@@ -197,7 +198,7 @@ class Policy(_Answer):
             codes[line == j] = self.actions.take([j]).apply(codes[line == j], self.trial.grid)[0]
         return codes, line, best
 
-    def apply(self, rows: pd.DataFrame) -> pd.DataFrame:
+    def apply(self, rows: Any) -> Any:
         """Return rows, seen or new, after the policy; what happens to a row depends on it alone.
 
         Examples
@@ -212,16 +213,18 @@ class Policy(_Answer):
         >>> policy.apply(pd.DataFrame({"debt": [3, 8], "age": [33, 34]}))["debt"].max() <= 6
         np.True_
         """
+        rows, source = to_pandas(rows, "rows", self.explanation.encoder.columns)
         problem, encoder, codes = self.explanation.located(rows)
         if len(codes):
             trial = replace(self.trial, problem=problem, encoder=encoder)
             with using(self.explanation.settings.resources):
                 codes = replace(self, trial=trial).take(trial.standing(codes))[0]
-        return encoder.decode(codes, index=rows.index)
+        frame = encoder.decode(codes, index=rows.index)
+        return frame if source is None else source.back(frame)
 
-    def table(self) -> pd.DataFrame:
+    def table(self) -> Any:
         """Return one row per action: what, for whom, how many explained rows, their mean cost."""
-        return pd.DataFrame(self.lines, columns=Line._fields)
+        return self.explanation.encoder.table(pd.DataFrame(self.lines, columns=Line._fields))
 
     @property
     def studied(self) -> Study:

@@ -11,15 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from elsewise._storage import write_text
 from elsewise.errors import checked
-from elsewise.report._details import certificate_tables, folded_sections
 from elsewise.report._explore import render_explore, write_explore
 from elsewise.report._first_screen import first_screen
 from elsewise.report._other_pages import render_comparison, render_difference
-from elsewise.report._page import sections
+from elsewise.report._page import certificate_tables, folded_sections, sections
 from elsewise.report._render import fill
 from elsewise.report._summary import answer, change_table, drift, headline, summary
-from elsewise.report._view import View
-from elsewise.report._words import assumptions, certificate_words
+from elsewise.report._view import View, assumptions, certificate_words
 
 if TYPE_CHECKING:
     from elsewise.analysis import Effects, Frontier, Stability
@@ -80,11 +78,11 @@ def render(
         first=first_screen(view, policy),
         verdict=certificate.verdict,
         sections=sections(view, rows, policy, frontier, stability, effects),
-        says=certificate_words(certificate),
+        says=certificate_words(certificate, output),
         assumptions=assumptions(certificate),
         not_claimed=certificate.not_claimed,
         notices=explanation.status.notices,
-        tables=certificate_tables(certificate),
+        tables=certificate_tables(certificate, output),
         folded=folded_sections(view, command),
     )
 

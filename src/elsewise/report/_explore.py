@@ -22,8 +22,7 @@ from elsewise.analysis import MISSING, embedded, groups
 from elsewise.measure import output_comparison
 from elsewise.report._parts import cell_text
 from elsewise.report._render import fill, read
-from elsewise.report._view import View
-from elsewise.report._words import meaning, question_sentence, reached_words, side_words
+from elsewise.report._view import View, meaning, question_sentence, reached_words, side_words
 from elsewise.request import populate
 from elsewise.text import one_line
 
@@ -55,7 +54,7 @@ def render_explore(
     """
     view, certificate = View(explanation, output), explanation.certificate
     script, more_style = read("explore.js"), read("explore.css")
-    sides = (("inputs", certificate.inputs), ("outputs", certificate.outputs))
+    sides = certificate.sides.items()
     asked = reached_words(certificate, output)
     return fill(
         "explore",

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from elsewise.certificate import stayed_lines
+from elsewise.policy import summary_of
 from elsewise.report._render import Scale
-from elsewise.report._words import (
+from elsewise.report._view import (
     answer_sentence,
     capital,
     first_changes,
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from elsewise.report._view import View
 
 
+# Actions of a policy that are told first; one more where that is all.
+MOST_ACTIONS = 2
 # Share of a gauge that is left free beyond the outermost number, where it has no natural ends.
 ROOM = 0.12
 
@@ -60,14 +63,17 @@ class FirstScreen(NamedTuple):
     tiles: tuple[Tile, ...]
     certificate: tuple[str, ...]
     changes: tuple[str, ...]
-    policy: tuple[str, ...]
+    actions: tuple[str, ...]
+    """The first of a policy."""
+    policy: str
+    """What they reach."""
 
 
 def first_screen(view: View, policy: Policy | None) -> FirstScreen:
     """Return what a page shows first."""
     certificate = view.explanation.certificate
     reached = certificate.reached
-    sides = {"inputs": certificate.inputs, "outputs": certificate.outputs}
+    sides = certificate.sides
     # Of a question, distances that nobody bounded stand further below.
     told = {name: side for name, side in sides.items() if reached is None or side.bound is not None}
     if reached is None:
@@ -75,6 +81,7 @@ def first_screen(view: View, policy: Policy | None) -> FirstScreen:
         tiles = _side_tiles(view)
     else:
         gauges, tiles = (_reached_gauge(view, reached),), _reached_tiles(reached)
+    actions, achieved = ((), "") if policy is None else policy_sentences(policy, view.name)
     stayed = () if reached is None else stayed_lines(reached)
     return FirstScreen(
         question=question_sentence(view),
@@ -87,7 +94,8 @@ def first_screen(view: View, policy: Policy | None) -> FirstScreen:
             meaning(certificate),
         ),
         changes=first_changes(view),
-        policy=() if policy is None else policy_sentences(policy),
+        actions=actions,
+        policy=achieved,
     )
 
 
@@ -170,12 +178,15 @@ def _move_tiles(view: View) -> tuple[Tile, ...]:
     )
 
 
-def policy_sentences(policy: Policy) -> tuple[str, ...]:
-    """Return a policy in at most three sentences: its first actions, then what they reach."""
+def policy_sentences(policy: Policy, output: str) -> tuple[tuple[str, ...], str]:
+    """Return the first actions of a policy, a sentence each, and what all of them reach."""
+    if not policy.lines:
+        return (), ""
+    shown = MOST_ACTIONS if len(policy.lines) > MOST_ACTIONS + 1 else MOST_ACTIONS + 1
     said = [
         f"{capital(line.what)}: {line.rows:,} row{'' if line.rows == 1 else 's'}."
-        for line in policy.lines[:2]
+        for line in policy.lines[:shown]
     ]
     more = len(policy.lines) - len(said)
-    rest = "" if more <= 0 else f" ({more} more action{'' if more == 1 else 's'} below)"
-    return (*said, f"{policy.summary[0]}{rest}") if policy.lines else ()
+    rest = f" {more} of them stand below." if more else ""
+    return tuple(said), f"{summary_of(policy, output)[0]}{rest}"

@@ -11,8 +11,8 @@ from elsewise.errors import InvalidInput
 from elsewise.plots import charts
 from elsewise.report._parts import Section, card, frame_table, placed_bars, table
 from elsewise.report._render import fill
-from elsewise.report._view import View
-from elsewise.report._words import (
+from elsewise.report._view import (
+    View,
     answer_sentence,
     change_lines,
     headline_of,
@@ -68,9 +68,8 @@ def _distances(views: Mapping[str, View]) -> Section:
     rows, records = [], []
     for name, view in views.items():
         certificate = view.explanation.certificate
-        sides = {"inputs": certificate.inputs, "outputs": certificate.outputs}
-        distances = {side: found.estimate for side, found in sides.items()}
-        limits = {f"{side}_limit": found.at_most for side, found in sides.items()}
+        distances = {side: found.estimate for side, found in certificate.sides.items()}
+        limits = {f"{side}_limit": found.at_most for side, found in certificate.sides.items()}
         records.append({"name": name, **distances, **limits})
         rows.append(
             (
@@ -126,7 +125,7 @@ def render_difference(
     bars = charts.waterfall_bars(difference, MOST_BARS)
     cells = placed_bars(bars.texts, bars.starts, bars.ends, bars.looks)
     drawn = zip(bars.names, cells, strict=True)
-    parts = frame_table(difference.table(), "Parts of the change, with simultaneous intervals")
+    parts = frame_table(difference.attributes, "Parts of the change, with simultaneous intervals")
     found = Section(
         anchor="parts",
         title="What it goes through",
@@ -160,8 +159,7 @@ def certificate_html(
     unit: str = "",
 ) -> str:
     """Return the certificate as HTML, below an answer and above the largest changes, if any."""
-    sides = (("inputs", certificate.inputs), ("outputs", certificate.outputs))
-    words = [side_words(name, side) for name, side in sides]
+    words = [side_words(name, side) for name, side in certificate.sides.items()]
     if certificate.reached is not None and not sentence:
         words.insert(0, reached_words(certificate))
     return fill(

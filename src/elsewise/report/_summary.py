@@ -12,9 +12,9 @@ import numpy as np
 import pandas as pd
 
 from elsewise._arrays import to_numpy
+from elsewise.analysis import changes as changes_of
 from elsewise.analysis import ks, psi
-from elsewise.report._view import View
-from elsewise.report._words import answer_sentence, change_lines, first_changes, headline_of
+from elsewise.report._view import View, answer_sentence, change_lines, first_changes, headline_of
 
 if TYPE_CHECKING:
     from elsewise.explanation import Explanation
@@ -63,7 +63,7 @@ def drift(explanation: Explanation, changes: pd.DataFrame | None = None) -> pd.D
     asked = explanation.main_output
     before, after = explanation.factual_outputs[:, asked], explanation.outputs[:, asked]
     first = pd.DataFrame({"psi": psi(before, after), "ks": ks(before, after)}, ["model output"])
-    features = explanation.changes() if changes is None else changes
+    features = changes_of(explanation) if changes is None else changes
     return pd.concat([first, features[["psi", "ks"]]]).rename_axis("feature")
 
 

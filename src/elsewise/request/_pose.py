@@ -42,7 +42,7 @@ def pose(request: Request, bounds: Bounds) -> tuple[Problem, Encoder]:
     schema = Schema.infer(rows, background) if schema is None else _in_order(schema, rows)
     # What its file could not hold is no part of this question; notices say so.
     schema = replace(schema, lost=())
-    encoder = schema.encoder(rows)
+    encoder = replace(schema.encoder(rows), source=request.source)
     _check_free(schema)
     encoder.check_savable(rows.index)
     donors = _drawn(rows if background is None else _usable(background, schema), seed)
@@ -120,6 +120,7 @@ def _clusters(given: Any, rows: pd.DataFrame) -> np.ndarray | None:
     if given is None:
         return None
     labels = rows[given] if isinstance(given, str) and given in rows.columns else given
+    labels = labels if isinstance(labels, str) else np.asarray(labels)
     if isinstance(labels, str) or len(labels) != len(rows) or pd.isna(labels).any():
         raise InvalidInput(
             "clusters",
@@ -127,7 +128,7 @@ def _clusters(given: Any, rows: pd.DataFrame) -> np.ndarray | None:
             received=repr(labels) if isinstance(labels, str) else f"{len(labels)} labels",
             fix="give every row the label of the customer, site or period it belongs to",
         )
-    found: np.ndarray = pd.factorize(np.asarray(labels))[0]
+    found: np.ndarray = pd.factorize(labels)[0]
     if len(np.unique(found)) < 4:
         raise InvalidInput(
             "clusters",
@@ -155,7 +156,7 @@ def _usable(background: pd.DataFrame, schema: Schema) -> pd.DataFrame:
         received, fix = "no rows", "leave it out, or pass for example the training data"
     else:
         return background[list(schema.names)]
-    expected = "a pandas DataFrame with rows and every explained column"
+    expected = "a DataFrame with rows and every explained column"
     raise InvalidInput("background", expected=expected, received=received, fix=fix)
 
 

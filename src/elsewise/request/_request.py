@@ -6,9 +6,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
 
-import pandas as pd
-
-from elsewise.features import Schema
+from elsewise.features import Schema, Source, to_pandas
 from elsewise.request._bounds import Bounds
 from elsewise.settings import Settings
 from elsewise.targets import Mean, Share, Target
@@ -23,6 +21,7 @@ class Request:
 
     Examples
     --------
+    >>> import pandas as pd
     >>> import elsewise as ew
     >>> rows = pd.DataFrame({"x": [1.0, 2.0, 4.0]})
     >>> Request(model=lambda frame: frame["x"], rows=rows, target=ew.targets.shift(0.5)).certify
@@ -30,10 +29,10 @@ class Request:
     """
 
     model: Any
-    rows: pd.DataFrame
+    rows: Any
     target: Target | Share | Mean
     schema: Schema | None = None
-    background: pd.DataFrame | None = None
+    background: Any = None
     bounds: Bounds | None = None
     certify: str = "auto"
     population: str = "sample"
@@ -42,3 +41,13 @@ class Request:
     clusters: Any = None
     name: Hashable = ""
     """Its name among many; a tuple where it has several parts, as ("north", 2024)."""
+    source: Source | None = None
+    """The kind of frame the rows came in; they are kept as pandas has them."""
+
+    def __post_init__(self) -> None:
+        names = self.schema.names if isinstance(self.schema, Schema) else None
+        rows, source = to_pandas(self.rows, "rows", names)
+        object.__setattr__(self, "rows", rows)
+        object.__setattr__(self, "background", to_pandas(self.background, "background", names)[0])
+        if source is not None:
+            object.__setattr__(self, "source", source)

@@ -15,6 +15,7 @@ from elsewise.request import Kind, Problem, Verdict, halve, populate
 from elsewise.search._fit_question import Fitted, fit_question, nothing_to_do
 from elsewise.settings import Settings
 from elsewise.targets import Question
+from elsewise.text import several
 
 PROBED = 64
 """Rows that the model is asked about to learn which columns it reads."""
@@ -83,7 +84,7 @@ def answer_row_by_row(
         certificate = replace(certificate, reached=replace(certificate.reached, stayed=()))
     certificate = replace(certificate, ended=_ended(certificate, ways, still is not None))
     unread = unread_columns(problem) if ways is not None else []
-    notice = f"the model does not read {', '.join(unread)}: the values stay" if unread else ""
+    notice = f"the model does not read {several(unread)}: the values stay" if unread else ""
     return RowAnswer(rows, found.recorded, certificate, (notice,) if unread else ())
 
 

@@ -20,7 +20,7 @@ let may = [], moving = new Set(), curve = [];
 
 // Numbers as people read them.
 const grouped = (value, digits) =>
-  (value + 0).toLocaleString("en-US", {maximumSignificantDigits: digits}).replace("-", "−");
+  (value + 0).toLocaleString("en-US", {maximumSignificantDigits: digits});
 function amount(value) {
   const size = Math.abs(value);
   if (size >= 1000) return grouped(Math.round(value), 21);
