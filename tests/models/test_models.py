@@ -345,7 +345,7 @@ class TestEstimators:
 
     def test_not_fitted(self, numbers):
         with pytest.raises(
-            ModelError, match=r"LogisticRegression.predict_proba, received NotFitted"
+            ModelError, match=r"received an unfitted LogisticRegression"
         ) as e:
             bind(LogisticRegression(), encode(numbers)[0])
         assert isinstance(e.value.__cause__, NotFittedError)
