@@ -344,9 +344,7 @@ class TestEstimators:
             bind(model, encode(numbers[["a", "b"]])[0])
 
     def test_not_fitted(self, numbers):
-        with pytest.raises(
-            ModelError, match=r"received an unfitted LogisticRegression"
-        ) as e:
+        with pytest.raises(ModelError, match=r"received an unfitted LogisticRegression") as e:
             bind(LogisticRegression(), encode(numbers)[0])
         assert isinstance(e.value.__cause__, NotFittedError)
 
