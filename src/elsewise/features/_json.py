@@ -159,7 +159,8 @@ def check_savable(argument: str, values: Any, dtype: Any = None) -> None:
     try:
         if not isinstance(values, pd.MultiIndex):
             pack_dtype(values.dtype if dtype is None else dtype)
-        cells = values.tolist()
+        plain = isinstance(values.dtype, np.dtype) and values.dtype.kind in "biufmM"
+        cells = values[:1].tolist() if plain else values.tolist()  # of one type, all alike
         "".join(cell for cell in cells if isinstance(cell, str)).encode()
         for value in {type(value): value for value in cells}.values():
             pack(value)

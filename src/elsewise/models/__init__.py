@@ -102,7 +102,9 @@ def bind_for_search(
         then, and keeps what it said.
     """
     outputs = _bound(model, encoder, None, probe if whole else probe[:PROBES])
-    every = probe if background is None else np.concatenate([probe, background])
+    # Only what a pipeline was compiled to is compared with it on every row; others on a few.
+    few = background is None or getattr(outputs, "compile", None) is None
+    every = probe if few else np.concatenate([probe, background])
     precise = outputs.precise(every)
     return (precise if getattr(precise, "notice", "") else outputs), precise
 

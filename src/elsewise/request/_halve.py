@@ -21,6 +21,8 @@ SPLIT_TARGET = 100
 
 # Rows whose columns all have at most so many values may be alike by chance.
 FEW_VALUES = 20
+# So many rows tell which column has most values.
+SEVERAL = 1_000
 
 
 class Halves(NamedTuple):
@@ -88,11 +90,14 @@ def repeated_rows(problem: Problem, unseen: np.ndarray) -> int:
     Rows of few values, such as categories alone, are alike by chance and are not counted.
     """
     codes = to_numpy(problem.factual)
-    if max(np.unique(column).size for column in codes.T) <= FEW_VALUES:
+    values = [np.unique(column[:SEVERAL]).size for column in codes.T]
+    most = int(np.argmax(values))  # rows alike in the column of most values may be copies
+    if values[most] <= FEW_VALUES and np.unique(codes[:, most]).size <= FEW_VALUES:
         return 0
-    hashes = pd.util.hash_pandas_object(pd.DataFrame(codes), index=False).to_numpy()
-    _, place, counts = np.unique(hashes, return_inverse=True, return_counts=True)
-    return int(np.sum(counts[place][unseen] > 1))
+    alike = np.flatnonzero(pd.Series(codes[:, most]).duplicated(keep=False))
+    hashes = pd.util.hash_pandas_object(pd.DataFrame(codes[alike]), index=False)
+    copies = alike[hashes.duplicated(keep=False).to_numpy()]
+    return int(np.isin(copies, unseen).sum())
 
 
 def _restricted(problem: Problem, chosen: np.ndarray, target: Target) -> Problem:
