@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from elsewise.batch._failure import Failure
 from elsewise.batch._many import explain_groups, explain_many, explain_sweep
-from elsewise.batch._results import Explanations
+from elsewise.batch._results import Explanations, Failure
 
 __all__ = ["Explanations", "Failure", "explain_groups", "explain_many", "explain_sweep"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,10 +12,31 @@ import pandas as pd
 
 from elsewise._arrays import changed_cells, to_numpy
 from elsewise._storage import write_text
-from elsewise.batch._failure import Failure
 from elsewise.batch._pickling import rebind_model
 from elsewise.explanation import Explanation
 from elsewise.request import Request
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """Why a request has no explanation; text, because not every exception can travel."""
+
+    error: str
+    """Kind and message of the exception."""
+    traceback: str
+    """Where it was raised."""
+
+
+def failure(error: Exception) -> Failure:
+    """Return an exception as text.
+
+    Examples
+    --------
+    >>> failure(ZeroDivisionError("no luck")).error
+    'ZeroDivisionError: no luck'
+    """
+    text = "".join(traceback.format_exception(error))
+    return Failure(error=f"{type(error).__name__}: {error}", traceback=text)
 
 
 def title(parts: tuple[Hashable, ...], name: Hashable) -> str:
@@ -122,24 +144,10 @@ class Explanations(Mapping[Hashable, Explanation]):
 
 
 COLUMNS = (
-    "rows",
-    "seed",
-    "status",
-    "ok",
-    "certificate",
-    "confidence",
-    "asked",
-    "before",
-    "reached",
-    "limit",
-    "inputs",
-    "inputs_limit",
-    "outputs",
-    "outputs_limit",
-    "mean_before",
-    "mean_after",
-    "rows_changed",
-    "error",
+    *("rows", "seed", "status", "ok", "certificate", "confidence"),
+    *("asked", "before", "reached", "limit"),
+    *("inputs", "inputs_limit", "outputs", "outputs_limit"),
+    *("mean_before", "mean_after", "rows_changed", "error"),
 )
 
 

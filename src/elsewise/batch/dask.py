@@ -17,13 +17,16 @@ import pandas as pd
 from elsewise._explain import explain_request
 from elsewise.batch._pickling import drop_model
 from elsewise.batch._sampling import (
+    MOST,
+    PILOT,
     checked_dask,
     extreme_rows,
     partition_lengths,
     random_order,
+    rows_wanted,
     take_rows,
+    what_more_rows_buy,
 )
-from elsewise.batch._size import MOST, PILOT, rows_wanted, what_more_rows_buy
 from elsewise.errors import InvalidInput
 from elsewise.explanation import Explanation
 from elsewise.features import Schema
