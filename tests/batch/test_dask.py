@@ -252,6 +252,12 @@ def test_without_dask_the_fix_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         ew.batch.dask.sample(DASK, 3)
 
 
+def test_the_functions_for_dask_need_no_import_of_their_own() -> None:
+    code = "import elsewise as ew; ew.batch.dask.explain; ew.batch.nothing"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "module 'elsewise.batch' has no attribute 'nothing'" in done.stderr
+
+
 def test_the_core_imports_without_dask() -> None:
     code = "import sys; sys.modules['dask'] = None; import elsewise.batch.dask, elsewise.batch"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
