@@ -40,6 +40,7 @@ bench: $(VENV)/.test  ## quality, speed and growth: half an hour; growth goes on
 	$(BIN)/python -m benchmarks.growth
 	$(BIN)/python -m benchmarks.difference
 	$(BIN)/python -m benchmarks.questions
+	$(BIN)/python -m benchmarks.optimality
 
 paper: $(VENV)/.test  ## reproduce the paper into docs/paper.md: hours; QUICK=1: one seed, minutes
 	$(BIN)/python -m benchmarks.paper $(if $(QUICK),--quick)

@@ -8,21 +8,12 @@ import pytest
 
 import elsewise as ew
 from elsewise.features import Schema
-from elsewise.moves import (
-    Aim,
-    EditScores,
-    Motion,
-    MoveContext,
-    Offers,
-    Rows,
-    Step,
-    choose,
-    draw_edits,
-    edited_rows,
-    side_by_side,
-    stepped_rows,
-    units,
-)
+from elsewise.moves import EditScores, Motion, MoveContext, Rows, Step, units
+from elsewise.moves._choose import choose
+from elsewise.moves._costs import Aim
+from elsewise.moves._edit_offers import edited_rows
+from elsewise.moves._edits import draw_edits
+from elsewise.moves._offers import Offers, side_by_side, stepped_rows
 from elsewise.request import Bounds, Problem, populate, pose
 from elsewise.transport import MonotoneMaps
 

@@ -57,8 +57,8 @@ class Frontier:
     ``mean_output`` and ``share`` (of rows at or above the cut-off), both of the first output
     column, and ``chosen``, true at the knee."""
     knee: int
-    """Row of the table farthest below the chord: what `explain` returns without limits is chosen
-    in the same way, on the rows of its fit."""
+    """First row with nine tenths of the possible fall in output distance: what `explain` returns
+    without limits is chosen in the same way, on the rows of its fit."""
     bounds: Bounds
     """Bounds to compare the curve with, if any, confidence and trim."""
     kind: Kind

@@ -15,6 +15,7 @@ from elsewise.errors import InvalidInput
 from elsewise.models._derived import DerivedOutputs, as_scores
 from elsewise.models._estimators import EstimatorModel, bind_estimator, estimator, is_estimator
 from elsewise.models._functions import FunctionModel, bind_function, function
+from elsewise.models._linear import linear_margin
 from elsewise.models._outputs import (
     PROBES,
     Outputs,
@@ -38,6 +39,7 @@ __all__ = [
     "estimator",
     "function",
     "known_range",
+    "linear_margin",
     "same_outputs",
     "torch_model",
     "unusable",

@@ -142,6 +142,16 @@ class LinearOutputs(ArrayOutputs):
         return values[:, self.keep], np.where(self.movable, slopes, 0.0)
 
 
+def linear_margin(outputs: Any) -> tuple[np.ndarray, float] | None:
+    """Return weights (p,) and offset of the one output before its link; None if it has none."""
+    if not isinstance(outputs, LinearOutputs) or len(outputs.keep) != 1:
+        return None
+    place = outputs.keep[0]
+    if outputs.form.link == "softmax":
+        return None
+    return outputs.form.weights[place], float(outputs.form.offsets[place])
+
+
 def _kind(final: Any, method: str) -> str | None:
     """Return how outputs follow from ``X @ coef_.T``: "affine", "softmax", or None (unknown)."""
     name = type(final).__name__

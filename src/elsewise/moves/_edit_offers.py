@@ -65,7 +65,7 @@ def _layout(sources: np.ndarray) -> _Layout:
     count, p = sources.shape
     edit, column = np.nonzero(sources != Source.KEEP)
     source = sources[edit, column]
-    valued = (source == Source.VALUE) | (source == Source.SHIFT)
+    valued = np.isin(source, (Source.VALUE, Source.SHIFT, Source.TOWARDS))
     key = (source * count + np.where(valued, edit, 0)) * p + column
     cells, which = np.unique(key, return_inverse=True)
     picks = np.tile(np.arange(p), (count, 1))
@@ -96,19 +96,33 @@ def _made(now: MoveContext, aim: Aim, edits: Edits, layout: _Layout) -> Array:
         anchor = embedding.push(codes, on_grid(aim.anchor - now.embedded))
         parts.append(take(anchor, columns(Source.ANCHOR), axis=1))
     parts.append(take(now.population.codes, columns(Source.FACTUAL), axis=1))
-    if Source.DONOR in layout.sources:
+    if layout.sources[-1:] >= Source.DONOR:
         donor = take(edits.donors, _best_donors(edits, embedding, aim))
         parts.append(take(donor, columns(Source.DONOR), axis=1))
+    if layout.sources[-1:] == Source.TOWARDS:
+        donor = take(edits.donors, _best_donors(edits, embedding, aim, now.population.outputs))
+        ends = now.population.codes, donor
+        here, there = (take(end, columns(Source.TOWARDS), axis=1) for end in ends)
+        parts.append(here + values(Source.TOWARDS) * (there - here))
     return xp.concat(parts, axis=1)
 
 
-def _best_donors(edits: Edits, embedding: Embedding, aim: Aim) -> Array:
-    """Index (n,) of the donor with the smallest q_i for each row."""
+def _best_donors(
+    edits: Edits, embedding: Embedding, aim: Aim, factual: Array | None = None
+) -> Array:
+    """Index (n,) of the donor with the smallest q_i for each row.
+
+    Given factual outputs (n, K), for a point on the line to it: of one output, the nearest donor
+    between which and the row the wanted output lies, however far past it.
+    """
     xp = namespace(aim.anchor)
     d, k = aim.anchor.shape[-1], aim.wanted.shape[-1]
     inputs = cross_squares(aim.anchor, embedding.embed(edits.donors))
     outputs = cross_squares(aim.wanted, edits.donor_outputs)
     costs = (1.0 - aim.eta) / d * inputs + aim.output_weight / k * outputs
+    if factual is not None and k == 1:
+        short = (edits.donor_outputs[:, 0] - aim.wanted) * (factual - aim.wanted) > 0.0
+        costs = xp.where(short, xp.full_like(inputs, np.inf), inputs)
     return xp.argmin(costs, axis=-1)
 
 

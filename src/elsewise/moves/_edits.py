@@ -24,6 +24,11 @@ if TYPE_CHECKING:
 
 # Background rows offered as donors in one iteration.
 DONORS = 64
+# The same where rows are offered nothing but donors, and parts of the way to one.
+MANY_DONORS = 256
+PARTS = 12
+# Units taken from a donor one by one, at most.
+ONE_BY_ONE = 48
 # Sizes of shifts, in standard deviations of the feature.
 SHIFT_SCALES = (0.1, 0.3, 1.0)
 # Share of edits drawn without regard to past success.
@@ -39,6 +44,8 @@ class Source(IntEnum):
     ANCHOR = 3
     FACTUAL = 4
     DONOR = 5
+    TOWARDS = 6
+    """A part of the way from the factual value to the donor's; the value says which."""
 
 
 class Unit(NamedTuple):
@@ -108,7 +115,7 @@ class EditScores(NamedTuple):
     """What helped so far: a running mean of the improvement per source and per unit."""
 
     sources: np.ndarray
-    """ndarray (6,)."""
+    """ndarray (7,): one per `Source`."""
     units: np.ndarray
     """ndarray (U,)."""
 
@@ -160,20 +167,38 @@ def draw_edits(
     )
 
 
-def draw_step_edits(
+def donor_edits(
     moving: Sequence[Unit],
     background: np.ndarray,
     background_outputs: np.ndarray,
-    luck: EditScores,
-    count: int,
     rng: np.random.Generator,
-    like: Array,
-    *,
-    revert: bool,
 ) -> Edits:
-    """Draw the edits of one iteration, where ``like`` is; with ``revert``, way-back edits first."""
-    drawn = draw_edits(moving, background, background_outputs, luck, count, rng)
-    return (revert_edits(moving, drawn) if revert else drawn).like(like)
+    """Offer each row its best donor as a whole, points on the way to it, and single units of it.
+
+    For rows that nothing else moves: where a model is flat, no slope and no small change leads
+    anywhere, but a row that already has the wanted output does.
+    """
+    single = rng.permutation(len(moving))[:ONE_BY_ONE]
+    ways = 1 + PARTS
+    # Points anywhere on the line: over a few iterations rows find the nearest one that serves.
+    parts = (np.arange(PARTS) + rng.random()) / PARTS
+    sources = np.zeros((ways + single.size, background.shape[1]), dtype=np.int64)
+    values = np.zeros(sources.shape)
+    for unit in moving:
+        columns = list(unit.columns)
+        sources[:ways, columns] = Source.DONOR
+        if unit.choices is None:
+            sources[1:ways, columns] = Source.TOWARDS
+            values[1:ways, columns] = parts[:, None]
+    for place, u in enumerate(single):
+        sources[ways + place, list(moving[u].columns)] = Source.DONOR
+    donors = rng.choice(len(background), size=min(MANY_DONORS, len(background)), replace=False)
+    return Edits(
+        sources=sources,
+        values=values,
+        donors=background[donors],
+        donor_outputs=background_outputs[donors],
+    )
 
 
 def revert_edits(moving: Sequence[Unit], like: Edits) -> Edits:

@@ -21,7 +21,7 @@ from elsewise.moves._menu import Menu, build_menu, move_prices
 from elsewise.moves._slope_ways import offer_slopes
 from elsewise.moves._step import Motion, Step
 from elsewise.moves._steps import row_noise
-from elsewise.moves._ways import explore, improve, put_back, refine, settle
+from elsewise.moves._ways import explore, improve, put_back, refine, refine_donors, settle
 from elsewise.request import Population, Problem, broken_rows
 from elsewise.targets import Question
 
@@ -220,9 +220,15 @@ def _inside_by(
     wanted, probability = recorded.question.wanted, problem.outputs.probability
     assert wanted is not None  # what this search is for
     unit = 1.0 if probability else problem.unit
+    # Votes of trees are often exactly at the cut-off, where rows are as wanted. Those that the
+    # model's own outputs leave outside are searched again, farther inside.
+    stepped = inside < FARTHER_INSIDE[-1] and not problem.precise.smooth
 
     def margins(outputs: np.ndarray) -> np.ndarray:
-        return wanted.margins(outputs, probability) / unit
+        found = wanted.margins(outputs, probability) / unit
+        if not stepped:
+            return found
+        return np.where(wanted.contains(outputs), np.maximum(found, 2.0 * inside), found)
 
     def slopes(outputs: np.ndarray, gradient: np.ndarray) -> np.ndarray:
         return wanted.slopes(outputs, gradient, probability) / unit
@@ -232,6 +238,10 @@ def _inside_by(
     pool = Pool.start(ground, _here(ground))
     explore(ground, pool, -1)
     near = np.flatnonzero(pool.costs[:, -1] <= recorded.screen)
+    if near.size:
+        part, some = ground.take(near), pool.take(near)
+        refine_donors(part, some)
+        pool.put(near, some)
     slots = FEW_SLOTS if recorded.slack >= SPARSE else FAR_SLOTS
     for slot in slots if near.size else ():
         part, some = ground.take(near), pool.take(near)

@@ -9,34 +9,29 @@ answered row by row instead: `fit_question`.
 
 from __future__ import annotations
 
-from elsewise.search._fit_question import Fitted, fit_question, nothing_to_do
 from elsewise.search._loop import Iteration, State, init, run, step
 from elsewise.search._outcome import Outcome, Solution
 from elsewise.search._pareto import knee, knee_reason, monotone_front, pareto_front
-from elsewise.search._row_by_row import RowAnswer, answer_row_by_row
+from elsewise.search._row_by_row import answer_row_by_row
 from elsewise.search._runs import clock, finish
 from elsewise.search._shorter_map import find_shorter_map
 from elsewise.search._strategies import iterate, solve
 from elsewise.search._sweep import trace
 
 __all__ = [
-    "Fitted",
     "Iteration",
     "Outcome",
-    "RowAnswer",
     "Solution",
     "State",
     "answer_row_by_row",
     "clock",
     "find_shorter_map",
     "finish",
-    "fit_question",
     "init",
     "iterate",
     "knee",
     "knee_reason",
     "monotone_front",
-    "nothing_to_do",
     "pareto_front",
     "run",
     "solve",

@@ -27,8 +27,10 @@ from elsewise.moves import (
     Rows,
     Step,
     Unit,
-    draw_step_edits,
+    donor_edits,
+    draw_edits,
     move,
+    revert_edits,
     start,
     units,
     update_scores,
@@ -88,6 +90,8 @@ class Setup:
     """ndarray (m, p): rows that edits take values from."""
     background_outputs: np.ndarray
     """ndarray (m, K)."""
+    donors: bool = False
+    """Whether rows are offered donors, and points on the way to them, beside what they are."""
     sparsity: float = 0.0
     """Cost of a changed cell, in units of a move by one standard deviation, squared."""
 
@@ -224,21 +228,16 @@ def _drawn_edits(problem: Problem, state: State, iteration: int) -> Edits | None
     setup, smooth = state.setup, state.setup.smooth
     if setup.motion.gradient:
         return None
+    codes, rng = state.rows.codes, problem.generator(f"edits {iteration}")
+    seen = setup.units, setup.background, setup.background_outputs
+    if setup.donors and iteration % 2:
+        return donor_edits(*seen, rng).like(codes)
     if smooth and setup.sparsity == 0 and all(unit.choices is None for unit in setup.units):
         return None
-    codes = state.rows.codes
     # A model with a slope is cheap to ask, and edits are then few of its proposals.
     count = setup.settings.edits or _edit_count(codes.shape[0]) * (2 if smooth else 1)
-    return draw_step_edits(
-        setup.units,
-        setup.background,
-        setup.background_outputs,
-        state.scores,
-        count,
-        problem.generator(f"edits {iteration}"),
-        like=codes,
-        revert=setup.sparsity > 0,
-    )
+    drawn = draw_edits(*seen, state.scores, count, rng)
+    return (revert_edits(setup.units, drawn) if setup.sparsity > 0 else drawn).like(codes)
 
 
 def _edit_count(rows: int) -> int:

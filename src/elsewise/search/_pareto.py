@@ -8,8 +8,8 @@ import numpy as np
 
 from elsewise.text import percent
 
-# Heights above the chord's corner that differ by less than this are counted as equal.
-NEARLY = 0.01
+# Share of the possible fall in output distance that is had at the knee.
+FALL = 0.9
 
 
 def pareto_front(inputs: Sequence[float], outputs: Sequence[float]) -> list[int]:
@@ -64,18 +64,32 @@ def monotone_front(
 
 
 def knee(inputs: Sequence[float], outputs: Sequence[float]) -> int:
-    """Index of the point farthest below the chord of a falling curve, both axes scaled to [0, 1].
+    """Index of the first point of a falling curve that has nine tenths of the possible fall.
 
-    Of points that are nearly as far below it, the last: where the curve is as good as straight,
-    there is no knee, and the closest outputs are what was asked for.
+    The point farthest below the chord is where the bend seems to be, but on a curve that is nearly
+    straight it is anywhere, and another seed has it somewhere else. This one depends on the ends of
+    the outputs alone: the factual distance and the least one found.
 
     Examples
     --------
-    >>> knee([0.0, 0.1, 1.0], [1.0, 0.2, 0.0]), knee([0.0, 0.5, 1.0], [1.0, 0.5, 0.0])
+    >>> knee([0.0, 0.1, 1.0], [1.0, 0.1, 0.0]), knee([0.0, 0.5, 1.0], [1.0, 0.5, 0.0])
     (1, 2)
     """
-    heights = _unit(inputs) + _unit(outputs)
-    return int(np.flatnonzero(heights <= heights.min() + NEARLY)[-1])
+    goal = knee_level(outputs)
+    reached = [k for k in range(len(outputs)) if outputs[k] <= goal]
+    return min(reached, key=lambda k: inputs[k])
+
+
+def knee_level(outputs: Sequence[float]) -> float:
+    """Return the output distance of the knee of a curve with these.
+
+    Examples
+    --------
+    >>> round(knee_level([1.0, 0.6, 0.5]), 6)
+    0.55
+    """
+    # Rounding must not put it below the least distance itself.
+    return max(min(outputs), max(outputs) - FALL * (max(outputs) - min(outputs)))
 
 
 def knee_reason(inputs: Sequence[float], outputs: Sequence[float], chosen: int) -> str:
@@ -83,8 +97,8 @@ def knee_reason(inputs: Sequence[float], outputs: Sequence[float], chosen: int) 
 
     Examples
     --------
-    >>> knee_reason([0.0, 0.1, 1.0], [1.0, 0.2, 0.0], 1)
-    '80% of the possible fall in output distance for 10% of the largest input distance'
+    >>> knee_reason([0.0, 0.1, 1.0], [1.0, 0.1, 0.0], 1)
+    '90% of the possible fall in output distance for 10% of the largest input distance'
     """
     if len(inputs) == 1:
         return "no other population is closer to the target"

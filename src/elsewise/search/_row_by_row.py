@@ -13,6 +13,7 @@ from elsewise.certificate import Certificate, certify, cutoffs
 from elsewise.moves import QuestionMap, Rows, Ways, find_ways, merged_ways, take_ways
 from elsewise.request import Kind, Problem, Verdict, halve, populate
 from elsewise.search._fit_question import Fitted, fit_question, nothing_to_do
+from elsewise.search._optimum import excess_over_least, said_excess
 from elsewise.settings import Settings
 from elsewise.targets import Question
 from elsewise.text import several
@@ -28,7 +29,7 @@ class RowAnswer(NamedTuple):
     map: QuestionMap
     certificate: Certificate
     notices: tuple[str, ...]
-    """Columns that the model does not read, and so stay."""
+    """Columns that the model does not read, and so stay; how far from the least moves these are."""
 
 
 def answer_row_by_row(
@@ -85,7 +86,11 @@ def answer_row_by_row(
     certificate = replace(certificate, ended=_ended(certificate, ways, still is not None))
     unread = unread_columns(problem) if ways is not None else []
     notice = f"the model does not read {several(unread)}: the values stay" if unread else ""
-    return RowAnswer(rows, found.recorded, certificate, (notice,) if unread else ())
+    excess = None
+    if ways is not None and not ways.stopped:
+        excess = excess_over_least(problem, question, ways, moves, to_numpy(rows.codes))
+    told = (*((notice,) if unread else ()), *said_excess(excess))
+    return RowAnswer(rows, found.recorded, certificate, told)
 
 
 def unread_columns(problem: Problem) -> list[str]:

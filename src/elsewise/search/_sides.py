@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -33,9 +34,13 @@ class Side(NamedTuple):
     """What stands for the limit between two certificates: cheap, and about proportional to it."""
     other: Callable[[State], float]
     """Distance on the other side."""
+    known: Callable[[State], float] | None = None
+    """The limit itself, where it needs no certificate."""
 
     def limit(self, state: State) -> float:
         """The limit that steers the search: the certificate's own method, with fewer draws."""
+        if self.known is not None:
+            return self.known(state)
         return self.certified(state, min(self.draws, SEARCH_DRAWS)).at_most
 
     def met(self, state: State) -> bool:
@@ -45,6 +50,18 @@ class Side(NamedTuple):
 
 def bounded_sides(problem: Problem, settings: Settings) -> tuple[Side | None, Side | None]:
     """The sides of inputs and outputs; None where there is no bound."""
+    bounds = problem.bounds
+    inputs, outputs = _sides(problem, settings)
+    return (None if bounds.inputs is None else inputs, None if bounds.outputs is None else outputs)
+
+
+def distance_side(problem: Problem, settings: Settings, distance: float) -> Side:
+    """The side of outputs whose distance itself, not a limit of it, is to be at most so large."""
+    _, outputs = _sides(problem, settings)
+    return outputs._replace(bound=distance, known=_output_distance, seen=_output_distance)
+
+
+def _sides(problem: Problem, settings: Settings) -> tuple[Side, Side]:
     bounds, draws = problem.bounds, settings.draws
     method = steering_method(bounds.method, bounds.trim, problem.factual.shape[0])
 
@@ -69,14 +86,10 @@ def bounded_sides(problem: Problem, settings: Settings) -> tuple[Side | None, Si
         record = state.record
         return distance(state) * (record.inputs_limit / record.inputs if record.inputs > 0 else 1.0)
 
-    inputs_bound, outputs_bound = bounds.inputs, bounds.outputs
+    within, close = bounds.inputs or math.inf, bounds.outputs or math.inf
     return (
-        None
-        if inputs_bound is None
-        else Side("inputs", inputs_bound, -1.0, inputs, draws, seen, _output_distance),
-        None
-        if outputs_bound is None
-        else Side("outputs", outputs_bound, 1.0, outputs, draws, _output_limit, distance),
+        Side("inputs", within, -1.0, inputs, draws, seen, _output_distance),
+        Side("outputs", close, 1.0, outputs, draws, _output_limit, distance),
     )
 
 

@@ -8,12 +8,18 @@ from collections.abc import Callable, Generator
 from elsewise.request import Problem
 from elsewise.search._loop import State, init, run
 from elsewise.search._outcome import Outcome, Solution
-from elsewise.search._pareto import knee, knee_reason, pareto_front
-from elsewise.search._runs import ShouldStop, clock, finish
-from elsewise.search._sides import Side, bounded_sides, selection_distance
+from elsewise.search._pareto import knee_level, knee_reason, pareto_front
+from elsewise.search._runs import ShouldStop, clock, finish, logit_of
+from elsewise.search._sides import Side, bounded_sides, distance_side, selection_distance
 from elsewise.search._sparse import sparser
 from elsewise.search._sweep import trace
-from elsewise.search._track_bound import Found, schedules, track_bound
+from elsewise.search._track_bound import (
+    Found,
+    Schedule,
+    last_pass,
+    schedules,
+    track_bound,
+)
 from elsewise.settings import Settings
 
 
@@ -109,10 +115,13 @@ def _one(
         return Solution(first, Outcome.NOTHING_TO_DO)
     found: list[Found] = []
     closest = [first]
-    for pace in schedules(problem, first, side):
+    passes = list(schedules(problem, first, side))
+    for pace in passes:
         more, least = yield from track_bound(problem, settings, first, side, pace, should_stop)
         found += more
         closest.append(least)
+        if pace is passes[-1] and pace.start is None:
+            passes += yield from last_pass(problem, side, found, closest, should_stop)
     in_order = sorted(found, key=lambda one: one.other)
     chosen = next((one.state for one in in_order if side.met(one.state)), None)
     if chosen is None:
@@ -144,14 +153,22 @@ def _moved(state: State) -> Outcome:
 def _none(
     problem: Problem, settings: Settings, first: State, should_stop: ShouldStop
 ) -> Generator[State, None, Solution]:
-    """Sweep eta and take the knee."""
+    """Sweep eta, and go to the output distance of the knee at the least input distance."""
     ends = yield from trace(problem, settings, first, should_stop)
     if all(state.record.inputs == 0 for state in ends):
         return Solution(first, Outcome.NOTHING_MOVES)
-    inputs = list(map(selection_distance(problem), ends))
-    outputs = [state.record.outputs for state in ends]
+    distance = selection_distance(problem)
+    level = knee_level([state.record.outputs for state in ends])
+    # From the nearest point that lacks a little: rows that have gone farther find back less well.
+    near = min((s for s in ends if s.record.outputs > level), key=lambda s: s.record.outputs)
+    side = distance_side(problem, settings, level)
+    pace = Schedule(logit_of(near), 1.0, start=near)
+    found, _ = yield from track_bound(problem, settings, first, side, pace, should_stop)
+    states = [*ends, *(one.state for one in found)]
+    inputs = list(map(distance, states))
+    outputs = [state.record.outputs for state in states]
     curve = pareto_front(inputs, outputs)
     points = [inputs[k] for k in curve], [outputs[k] for k in curve]
-    chosen = knee(*points)
+    chosen = next(k for k, distance in enumerate(points[1]) if distance <= level)
     reason = knee_reason(*points, chosen)
-    return Solution(ends[curve[chosen]], Outcome.CHOSEN, reason=reason)
+    return Solution(states[curve[chosen]], Outcome.CHOSEN, reason=reason)

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Generator
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from elsewise.request import Problem
 from elsewise.search._loop import State, step
-from elsewise.search._runs import LOGIT_SPAN, ShouldStop, at_logit
+from elsewise.search._runs import LOGIT_SPAN, ShouldStop, at_logit, logit_of
 from elsewise.search._sides import Side
 from elsewise.settings import Settings
 
@@ -21,16 +22,17 @@ from elsewise.settings import Settings
 LONGEST, SHARE = 100, 4
 # Iterations of a pass with many rows, at most: each of its steps is one that all rows take.
 SHORTER = 50
-# A pass ends when it has not brought anything for this many iterations.
-PATIENCE = 8
+# A pass ends when it has not brought anything for this many iterations; without slopes, where a
+# second pass follows, sooner.
+PATIENCE, LESS_PATIENCE = 8, 5
+# What is added to the logit at the beginning of the second pass, and for how many iterations.
+PUSH, PUSHES = 2.0, 2
 # What counts as having brought something: a distance, or a limit not yet met, smaller by this.
 PROGRESS = 0.01
 # A state is noted if it is nearer than the best of its pass by this share.
 NOTABLE = 0.005
 # Eta aims at a limit this share below the bound.
 ROOM = 0.004
-# The certificate is asked about limits above this share of the bound; lower ones are met.
-NEAR = 0.8
 # Change of the logit per unit of log(limit / aim), once the bound has been reached, at most.
 GAIN = 4.0
 # What the gain is multiplied by when the limit has crossed the aim, and when it has not.
@@ -43,8 +45,43 @@ HURRY = 1.0
 SLOW_BETWEEN = (-2.0, 2.0)
 # The largest share of a pass spent in it before the bound is reached.
 CLIMB = 0.4
+# Logits of eta at which rows that have not arrived are offered donors.
+DONOR_LOGITS = (3.0, 3.0, 6.0, 6.0, 9.0, 9.0, 12.0, 12.0, 15.0, 15.0, 18.0, 18.0)
 # From so many rows on none is pushed: they relax slowly, and few flat parts hold many.
 MANY = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Controller:
+    """Which eta comes next, from how far a limit is from what is aimed at.
+
+    The rule: until the bound is reached for the first time, the logit of eta rises by ``rise`` an
+    iteration where it matters and by ``HURRY`` elsewhere. From then on it changes by ``gain`` times
+    the gap, and by no more than ``MOST`` (``FAR`` times the gap where that is larger). The gain is
+    halved when the gap has changed its sign and doubled, up to ``GAIN``, when it has not.
+    """
+
+    logit: float
+    rise: float
+    gain: float = GAIN
+    gap: float = 0.0
+    """The last gap: the log of limit over aim, negative where eta is better taken back."""
+    reached: bool = False
+    """Whether the bound has been reached, or eta has come to its end."""
+
+    def next(self, gap: float) -> Controller:
+        """Return the controller after an iteration that left a gap."""
+        reached = self.reached or gap <= 0.0 or self.logit >= LOGIT_SPAN
+        gain, low, high = self.gain, *SLOW_BETWEEN
+        if reached:
+            # As in Rprop: a change of sign means the last step was too long.
+            gain = min(GAIN, gain * (CALMER if gap * self.gap < 0 else BOLDER))
+            most = max(MOST, FAR * abs(gap))
+            change = min(max(gain * gap, -most), most)
+        else:
+            change = self.rise if low <= self.logit < high else HURRY
+        logit = min(max(self.logit + change, -LOGIT_SPAN), LOGIT_SPAN)
+        return Controller(logit, self.rise, gain, gap, reached)
 
 
 class Schedule(NamedTuple):
@@ -58,6 +95,8 @@ class Schedule(NamedTuple):
     """Iterations at the first eta before anything else."""
     longest: int = LONGEST
     """Iterations at most."""
+    start: State | None = None
+    """Where the pass begins, near the bound already; None: at the factual rows."""
 
 
 def schedules(problem: Problem, first: State, side: Side) -> tuple[Schedule, ...]:
@@ -100,50 +139,79 @@ def track_bound(
 ) -> Generator[State, None, tuple[list[Found], State]]:
     """Yield the iterates of a pass; returns what it found and the state with the least limit."""
     found: list[Found] = []
-    state = closest = first
-    logit, gain, reached = pace.logit, GAIN, False
-    aim, ratio, idle = (1.0 - ROOM) * side.bound, 1.0, 0
-    last_gap = 0.0
+    state = closest = pace.start or first
     iterations = min(pace.longest, SHARE * settings.iterations)
     low, high = SLOW_BETWEEN
     rise = max(pace.rise, (high - low) / (CLIMB * iterations))
+    control = Controller(pace.logit, rise, reached=pace.start is not None)
+    aim, ratio, idle = (1.0 - ROOM) * side.bound, 1.0, 0
     for iteration in range(iterations):
         if should_stop():
             break
-        state = step(problem, at_logit(state, logit))
+        state = step(problem, at_logit(state, control.logit))
         yield state
         if iteration < pace.pushes:
             continue
-        # What stands for the limit is corrected by how far off it was at the last certificate.
+        # What stands for the limit is corrected by how far off it was at the last certificate: one
+        # costs hundreds of resamples, and its ratio to the cheap limit mostly changes slowly.
         seen = side.seen(state)
-        # A certificate costs hundreds of resamples; its ratio to the cheap limit changes slowly.
         limit = ratio * seen
         if seen < side.seen(closest):
             closest = state
         # On its way to the bound a pass need not bring anything.
-        idle += 1 if limit <= side.bound or abs(logit) >= LOGIT_SPAN else 0
-        if limit <= side.bound:
+        idle += 1 if limit <= side.bound or abs(control.logit) >= LOGIT_SPAN else 0
+        if min(limit, seen) <= side.bound:
             other = side.other(state)
             best = min((one.other for one in found), default=math.inf)
             if other < (1.0 - NOTABLE) * best:
-                if limit > NEAR * side.bound:
-                    limit = side.limit(state)
-                    ratio = limit / seen if math.isfinite(limit) else ratio
+                limit = side.limit(state)
+                ratio = limit / seen if seen > 0.0 and math.isfinite(limit) else ratio
                 if limit <= side.bound:
                     found.append(Found(state, limit, other))
                     idle = 0 if other < (1.0 - PROGRESS) * best else idle
         # On the log scale: twice too far and half too far are the same distance from the bound.
-        gap = side.sign * math.log(max(limit, 1e-12) / aim)
-        reached = reached or gap <= 0 or logit >= LOGIT_SPAN
-        if reached:
-            # As in Rprop: a change of sign means the last step was too long.
-            gain = min(GAIN, gain * (CALMER if gap * last_gap < 0 else BOLDER))
-            most = max(MOST, FAR * abs(gap))
-            logit += min(max(gain * gap, -most), most)
-        else:
-            logit += rise if low <= logit < high else HURRY
-        last_gap = gap
-        logit = min(max(logit, -LOGIT_SPAN), LOGIT_SPAN)
-        if reached and idle >= PATIENCE:
+        control = control.next(side.sign * math.log(max(limit, 1e-12) / aim))
+        if control.reached and idle >= (PATIENCE if problem.precise.smooth else LESS_PATIENCE):
             break
     return found, closest
+
+
+def last_pass(
+    problem: Problem,
+    side: Side,
+    found: list[Found],
+    closest: list[State],
+    should_stop: ShouldStop,
+) -> Generator[State, None, tuple[Schedule, ...]]:
+    """The pass after all others: from the best state found; where there is none, from donors.
+
+    Without slopes rows rest where the edits drawn so far bring nothing more: pushed past the bound,
+    they relax to other places. With slopes the passes themselves begin in different ways.
+    """
+    if found and not problem.precise.smooth:
+        best = min(found, key=lambda one: one.other).state
+        pushed = min(logit_of(best) + PUSH, LOGIT_SPAN)
+        return (Schedule(pushed, 1.0, pushes=PUSHES, start=best),)
+    if found or side.name == "inputs" or closest[0].setup.motion.gradient:
+        return ()
+    state = yield from _donated(problem, min(closest, key=side.limit), side, should_stop)
+    closest.append(state)
+    return (Schedule(logit_of(state), 1.0, start=state),)
+
+
+def _donated(
+    problem: Problem, state: State, side: Side, should_stop: ShouldStop
+) -> Generator[State, None, State]:
+    """Offer rows donors at a rising eta until the bound is met; returns the state it came to.
+
+    For outputs that no pass has brought within the bound. If for every row some donor has the
+    wanted output, an eta near enough to 1 makes every row take one, or a part of the way.
+    """
+    state = closest = replace(state, setup=replace(state.setup, donors=True))
+    for logit in DONOR_LOGITS:
+        if should_stop() or side.limit(closest) <= side.bound:
+            break
+        state = step(problem, at_logit(state, logit))
+        yield state
+        closest = min(closest, state, key=side.limit)
+    return closest
