@@ -303,8 +303,8 @@ def test_partners_are_alike_in_what_did_not_change() -> None:
 @pytest.mark.parametrize(
     ("before", "after", "words"),
     [
-        (np.arange(200.0), np.arange(200.0) + 50, "median 99.5 to 150"),
-        (np.arange(200.0), np.arange(200.0) * 2 - 99, "90% quantile 179 to 259"),
+        (np.arange(200.0), np.arange(200.0) + 50, "median 99 to 149"),
+        (np.arange(200.0), np.arange(200.0) * 2 - 60, "90% quantile 179 to 298"),
         (np.arange(200.0), np.r_[np.full(100, np.nan), np.arange(100.0)], "missing: 0% to 50%"),
         (np.arange(200.0), np.full(200, np.nan), "missing: 0% to 100%"),
         (np.repeat([0, 1], 100), np.repeat([0, 1], [40, 160]), "0: 50% to 20%, 1: 50% to 80%"),
@@ -413,6 +413,22 @@ def test_dates_and_texts_are_attributes() -> None:
     sides = [pd.DataFrame({"day": day, "x": np.arange(60.0)}) for day in days]
     answer = ew.difference(lambda rows: rows["day"].dt.month + rows["x"], *sides, progress=False)
     assert answer.table().loc["day", "part"] == pytest.approx(answer.change)
+    assert answer.table()["named"].to_dict() == {"day": True, "x": False}
+    assert "day (median 2024-01-30 00:00:00 to 2024-06-30 00:00:00)" in str(answer)
+
+
+@pytest.mark.parametrize("at", [0.3, 0.5])
+def test_a_quantile_among_ties_is_not_known_exactly(at: float) -> None:
+    sides = [frame(80, seed) for seed in (3, 4)]
+    answer = ew.difference(
+        lambda rows: rows["own"] + 1.0 * (rows["children"] > 0),
+        *sides,
+        functional=("quantile", at),
+        progress=False,
+        draws=99,
+    )
+    row = answer.parts.loc["(change)"]
+    assert row["low"] < row["part"] < row["high"]
 
 
 def correlated(size: int, seed: int, correlation: float) -> pd.DataFrame:
@@ -547,6 +563,7 @@ def test_the_page_escapes_names(tmp_path: Path) -> None:
         ({"after": AFTER.astype({"lead": str})}, r"after\['lead'\]: expected dtype float64"),
         ({"functional": "median"}, "functional: expected 'mean', "),
         ({"functional": ("quantile", 1.0)}, "functional: "),
+        ({"functional": ("quantile", 0.98)}, "at least 5 rows beyond it on both sides, received"),
         ({"functional": ("share", np.nan)}, "functional: "),
         ({"functional": ("share", "high")}, "functional: "),
         ({"functional": None}, "functional: "),

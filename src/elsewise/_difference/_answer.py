@@ -119,7 +119,7 @@ class Difference:
         verb = "rose" if self.change > 0 else "fell"
         moved = f"The {what} {verb} from {amount(self.before)} to {amount(self.after)}"
         if not self.change:
-            moved = f"The {what} stayed at {amount(self.after)}"
+            return f"The {what} stayed at {amount(self.after)}."
         table = self.attributes
         worth = table["named"] & (table["part"].abs() >= LEAST * table["part"].abs().max())
         told = [

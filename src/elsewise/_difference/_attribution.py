@@ -304,14 +304,14 @@ def _moved(column: Column, size: int, changed: bool) -> str:
     shares = [np.bincount(side, minlength=values.size) / side.size for side in sides]
     change = shares[1] - shares[0]
     told = [int(change.argmin()), int(change.argmax())] if changed else []
-    if changed and column.numeric and values.size > FEW_VALUES:
+    level = amount if column.numeric else column.level
+    if changed and column.ordered and values.size > FEW_VALUES:
         told = [-1]
         if not np.isnan(values[-1]) or abs(change[-1]) < MUCH_MISSING:
             halves, at = np.split(column.before, [size]), list(QUANTILES.values())
-            old, new = (np.nanquantile(codes, at) for codes in halves)
+            old, new = (np.nanquantile(codes, at, method="inverted_cdf") for codes in halves)
             most = int(np.abs(new - old).argmax())
-            return f"{list(QUANTILES)[most]} {amount(old[most])} to {amount(new[most])}"
-    level = amount if column.numeric else column.level
+            return f"{list(QUANTILES)[most]} {level(old[most])} to {level(new[most])}"
     names = {k: MISSING if np.isnan(values[k]) else one_line(level(values[k]), 40) for k in told}
     return ", ".join(
         f"{name}: {percent(shares[0][k])} to {percent(shares[1][k])}" for k, name in names.items()

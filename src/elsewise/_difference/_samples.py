@@ -14,10 +14,12 @@ from scipy.special import ndtri
 from elsewise._arrays import to_numpy
 from elsewise.analysis import Column, columns_between
 from elsewise.errors import InvalidInput
-from elsewise.features import Schema, Source, to_pandas
+from elsewise.features import Kind, Schema, Source, to_pandas
 from elsewise.models import Outputs, bind
 
 KINDS = ("mean", "share", "quantile")
+LEAST_BEYOND = 5
+"""A quantile with fewer rows beyond it is told by single rows."""
 
 
 class Functional(NamedTuple):
@@ -36,7 +38,7 @@ class Functional(NamedTuple):
         """Return the value for weighted outputs (N,), and each row's influence on it (N,).
 
         The influence of a row on a quantile Q is (level - 1[output <= Q]) / density(Q), with the
-        density from two quantiles near Q (Bofinger's bandwidth).
+        density from two quantiles near Q (Bofinger's bandwidth, doubled until they differ).
 
         Examples
         --------
@@ -51,9 +53,13 @@ class Functional(NamedTuple):
         square = float(ndtri(self.at)) ** 2
         bell = exp(-square / 2.0) / sqrt(2.0 * pi)
         width = (4.5 * bell**4 / (2.0 * square + 1.0) ** 2 / scores.size) ** 0.2
-        levels = np.array([self.at, max(self.at - width, 0.0), min(self.at + width, 1.0)])
-        places = np.searchsorted(np.cumsum(mass[order]), levels - 1e-12)
-        value, low, high = scores[order[np.minimum(places, scores.size - 1)]]
+        low = high = 0.0
+        # Among ties and at the ends, two quantiles so near may be the same.
+        while low == high and width < 2.0:
+            levels = np.array([self.at, max(self.at - width, 0.0), min(self.at + width, 1.0)])
+            places = np.searchsorted(np.cumsum(mass[order]), levels - 1e-12)
+            value, low, high = scores[order[np.minimum(places, scores.size - 1)]]
+            width *= 2.0
         above = scores > value
         return float(value), (above - mass @ above) * (high - low) / (levels[2] - levels[1])
 
@@ -145,12 +151,17 @@ def take_samples(
     missing = np.isnan(codes)
     lacking = np.flatnonzero(missing.any(axis=0))
     columns = columns_between(schema, embedding.source, codes, codes, fixed=True)
+    columns = tuple(_valued(c, pooled) if c.kind == Kind.FIXED else c for c in columns)
     owner = np.array([[j in c.places for c in columns].index(True) for j in range(codes.shape[1])])
     outputs = bind(model, encoder, output=output, probe=codes)
     if outputs.columns != 1:
         received = f"a model with {outputs.columns}"
         raise refused("output", "one output", received, "name a class or a column: output=...")
     scores = scores_of(outputs, codes)
+    fewest = min(map(len, sides)) * min(wanted.at, 1.0 - wanted.at)
+    if wanted.kind == "quantile" and fewest < LEAST_BEYOND:
+        expected = f"a quantile with at least {LEAST_BEYOND} rows beyond it on both sides"
+        raise refused("functional", expected, f"{wanted.at}, {fewest:.1f} rows", "take more rows")
     low, high = scores.min(), scores.max()
     if wanted.kind == "share" and not low < wanted.at <= high:
         expected = f"a cut-off between the outputs, which are {low:g} to {high:g}"
@@ -168,6 +179,14 @@ def take_samples(
         functional=wanted,
         source=source,
     )
+
+
+def _valued(column: Column, pooled: pd.DataFrame) -> Column:
+    """Give dates and texts, whose codes only tell rows apart, codes of their values."""
+    dated = pooled[column.name].dtype.kind == "M"
+    codes, levels = pd.factorize(pooled[column.name], sort=dated)
+    known = np.where(codes < 0, np.nan, codes)
+    return replace(column, before=known, ordered=dated, levels=tuple(map(str, levels)))
 
 
 def scores_of(outputs: Outputs, codes: np.ndarray) -> np.ndarray:
