@@ -184,7 +184,8 @@ def take_samples(
 def _valued(column: Column, pooled: pd.DataFrame) -> Column:
     """Give dates and texts, whose codes only tell rows apart, codes of their values."""
     dated = pooled[column.name].dtype.kind == "M"
-    codes, levels = pd.factorize(pooled[column.name], sort=dated)
+    texts = pooled[column.name].map(str, na_action="ignore")  # of whatever is in the cells
+    codes, levels = pd.factorize(pooled[column.name] if dated else texts, sort=dated)
     known = np.where(codes < 0, np.nan, codes)
     return replace(column, before=known, ordered=dated, levels=tuple(map(str, levels)))
 
