@@ -16,9 +16,9 @@ from elsewise.confidence import (
     move_interval,
     notice_of,
     rank_shift_limit,
+    share_above,
 )
 from elsewise.confidence._limit import best_of_two
-from elsewise.confidence._rank_shift import share_above
 from elsewise.transport import direction_blocks, project
 
 LEVEL = 0.975

@@ -22,8 +22,8 @@ from elsewise.confidence import (
     suggested_rows,
     support_cap,
 )
+from elsewise.confidence._band import crossing_probability
 from elsewise.confidence._betting import place_bets
-from elsewise.confidence._crossing import crossing_probability
 from elsewise.errors import InvalidInput
 from elsewise.transport import Reference, direction_blocks, project, segments
 

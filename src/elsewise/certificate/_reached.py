@@ -6,9 +6,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import betaincinv
 
-from elsewise.confidence import clustered_interval, mean_interval, share_interval
+from elsewise.confidence import clustered_interval, mean_interval, share_above, share_interval
 from elsewise.request import Kind, Problem
 from elsewise.targets import Question
 
@@ -91,7 +90,7 @@ def share_limit(hits: int, rows: int, level: float) -> float:
     >>> round(share_limit(100, 100, 0.95), 3), share_limit(0, 10, 0.95)
     (0.97, 0.0)
     """
-    return float(betaincinv(hits, rows - hits + 1, 1.0 - level)) if hits else 0.0
+    return 1.0 - share_above(rows - hits, rows, level)
 
 
 def read_reached(

@@ -42,7 +42,7 @@ from elsewise.confidence._intervals import (
     move_interval,
     share_interval,
 )
-from elsewise.confidence._limit import KnownLimit, Method, UpperLimit, largest
+from elsewise.confidence._limit import KnownLimit, Method, UpperLimit, largest, share_above
 from elsewise.confidence._rank_shift import rank_shift_limit
 from elsewise.confidence._sample_size import debiased_distance, rows_needed, suggested_rows
 
@@ -72,6 +72,7 @@ __all__ = [
     "rank_shift_limit",
     "row_costs",
     "rows_needed",
+    "share_above",
     "share_interval",
     "steering_method",
     "suggested_rows",

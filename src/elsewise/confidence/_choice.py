@@ -21,8 +21,15 @@ from elsewise.confidence._bootstrap import bootstrap_limit
 from elsewise.confidence._clt import clt_limit
 from elsewise.confidence._comparison import Comparison, Pairing
 from elsewise.confidence._doubt import FEW_MOVERS, FEW_ROWS, NUDGE, ROUNDING, doubt_of, is_small
-from elsewise.confidence._limit import KnownLimit, Method, UpperLimit, best_of_two, largest
-from elsewise.confidence._rank_shift import rank_shift_limit, share_above
+from elsewise.confidence._limit import (
+    KnownLimit,
+    Method,
+    UpperLimit,
+    best_of_two,
+    largest,
+    share_above,
+)
+from elsewise.confidence._rank_shift import rank_shift_limit
 from elsewise.errors import InvalidInput
 
 # With so many rows, and a distance so many standard errors above 0, the CLT covers by itself (a

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.special import betaincinv, stdtrit
+from scipy.special import stdtrit
 
 from elsewise.confidence._betting import Bets, place_bets
 from elsewise.confidence._doubt import FEW_MOVERS, NUDGE, ROUNDING
-from elsewise.confidence._limit import UpperLimit, checked_level, smallest_meeting
+from elsewise.confidence._limit import UpperLimit, checked_level, share_above, smallest_meeting
 from elsewise.errors import InvalidInput
 
 INDEPENDENT = "Rows are independent draws; holds for every number of rows."
@@ -194,8 +194,7 @@ def move_interval(
         found = Interval(
             estimate=mean,
             lower=0.0,
-            upper=(farthest if moved else cap or 0.0)
-            * float(betaincinv(moved + 1, n - moved, confidence)),
+            upper=(farthest if moved else cap or 0.0) * share_above(moved, n, confidence),
             level=confidence,
             method="farthest move, Clopper-Pearson",
             assumption=(
@@ -235,15 +234,15 @@ def share_interval(
     >>> found.estimate, round(found.lower, 3), round(found.upper, 3)
     (0.75, 0.194, 0.994)
     """
-    tail, past = (1.0 - checked_level(level)) / 2.0, values >= cutoff
+    side, past = (1.0 + checked_level(level)) / 2.0, values >= cutoff
     share, n = float(np.mean(past)), float(values.size)
     if clusters is not None:
         n /= design_factor(past - share, clusters) ** 2
     hits = float(np.sum(past)) * (n / values.size)
     found = Interval(
         estimate=share,
-        lower=float(betaincinv(hits, n - hits + 1, tail)) if share > 0.0 else 0.0,
-        upper=float(betaincinv(hits + 1, n - hits, 1.0 - tail)) if share < 1.0 else 1.0,
+        lower=1.0 - share_above(n - hits, n, side),
+        upper=share_above(hits, n, side),
         level=level,
         method="Clopper-Pearson",
         assumption=INDEPENDENT,

@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Self
 
+from scipy.special import betaincinv
+
 from elsewise.errors import InvalidInput
 
 # Continuous limits are read at multiples of 1 / GRID, far apart for rounding errors, so that the
@@ -128,6 +130,17 @@ def checked_level(level: float) -> float:
             "level", expected="a number in (0, 1)", received=level, fix="try 0.95 for 95%"
         )
     return level
+
+
+def share_above(count: float, rows: float, level: float) -> float:
+    """Return the Clopper-Pearson limit of the share of which ``count`` of ``rows`` are.
+
+    Examples
+    --------
+    >>> round(share_above(0, 100, 0.95), 4)
+    0.0295
+    """
+    return float(betaincinv(count + 1, rows - count, level)) if count < rows else 1.0
 
 
 def smallest_meeting(meets: Callable[[float], bool], largest: float) -> float:

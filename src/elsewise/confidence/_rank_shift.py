@@ -14,13 +14,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from scipy.special import betaincinv
 
 from elsewise._arrays import asarray_like, namespace, to_numpy
 from elsewise.confidence._band import Support, ends_of
 from elsewise.confidence._clt import clt_limit
 from elsewise.confidence._comparison import Comparison
-from elsewise.confidence._limit import ContinuousLimit, UpperLimit
+from elsewise.confidence._limit import ContinuousLimit, UpperLimit, share_above
 from elsewise.transport import segments
 
 # Share of the error that is spent on the rows that hardly moved.
@@ -61,17 +60,6 @@ class RankShiftLimit(ContinuousLimit):
         if part > 0.0:
             squared = (1.0 - part) * squared + part * self.squares(whole + 1)
         return math.sqrt(squared)
-
-
-def share_above(count: int, rows: int, level: float) -> float:
-    """Return the Clopper-Pearson limit of the share of which ``count`` of ``rows`` are.
-
-    Examples
-    --------
-    >>> round(share_above(0, 100, 0.95), 4)
-    0.0295
-    """
-    return float(betaincinv(count + 1, rows - count, level)) if count < rows else 1.0
 
 
 def rank_shift_limit(
