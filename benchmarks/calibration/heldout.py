@@ -71,8 +71,8 @@ DESIGNS = tuple(
         wanted=wanted if kind == "held-out" else None,
     )
     for model, rows, fresh, repetitions, wanted in (
-        ("logistic", 400, 20_000, 40, 0.90),
-        ("logistic", 2000, 20_000, 20, 0.90),
+        ("logistic", 400, 20_000, 100, 0.90),
+        ("logistic", 2000, 20_000, 60, 0.90),
         ("trees", 400, 2000, 20, 0.90),
     )
     for kind in ("held-out", "in-sample")

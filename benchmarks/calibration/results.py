@@ -31,7 +31,7 @@ class Results:
     cells: pd.DataFrame
     """One line per method and cell."""
     truth_error: float
-    """Largest relative standard error of a true distance."""
+    """Largest relative standard error of a true distance that is trimmed."""
     convergence: pd.DataFrame
     """Columns dimension, apart, rows, error."""
     runs: dict[heldout.Design, list[heldout.Run]]
@@ -80,7 +80,7 @@ def collect(folder: Path, jobs: int, kept: pd.DataFrame | None = None) -> Result
     chunks = work(heldout.pieces(), name="held-out")
     return Results(
         cells=cells,
-        truth_error=max(error for values in found for error in values[1]),
+        truth_error=max(error for values in found for error in values[1][1:]),
         convergence=pd.DataFrame(
             [
                 {"dimension": d, "apart": apart, "rows": count, "error": error}
