@@ -1,6 +1,6 @@
 """Planted shifts between two samples: does `elsewise.difference` find the attribute, and how sure.
 
-    python -m benchmarks.difference [--rounds 4] [--sizes 300 1000 5000] [--attributes 4 10 30]
+    python -m benchmarks.difference [--rounds 2] [--sizes 300 1000 5000] [--attributes 4 10 30]
 
 Only one attribute shifts, by five standard errors of the functional, so that all of the change is
 its own. The population's change is computed on many rows. Beside it, on the same samples: the
@@ -380,7 +380,7 @@ def _section(cells: pd.DataFrame) -> list[str]:
 def main() -> None:
     """Run the grid, round by round, and write the page after each."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=4)
+    parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--sizes", type=int, nargs="+", default=[300, 1000, 5000])
     parser.add_argument("--attributes", type=int, nargs="+", default=[4, 10, 30])
     parser.add_argument("--real", nargs="*", default=["HELOC", "cardio"])
