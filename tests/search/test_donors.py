@@ -31,7 +31,7 @@ def steep(
 
 
 @pytest.mark.slow
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(st.integers(0, 10**6), st.integers(1, 6), st.sampled_from([0.1, 0.03]))
 @example(0, 3, 0.03)
 def test_what_donors_have_is_reached(seed: int, d: int, bound: float) -> None:
@@ -45,7 +45,7 @@ def test_what_donors_have_is_reached(seed: int, d: int, bound: float) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(st.integers(0, 10**6), st.integers(1, 6), st.sampled_from([0.2, 0.1, 0.05]))
 def test_what_lies_on_the_way_to_donors_is_reached(seed: int, d: int, bound: float) -> None:
     """The nearest output that is wanted is none that any row has."""
