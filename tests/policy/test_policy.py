@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -408,6 +409,28 @@ def test_greedy_with_exchanges_is_near_the_optimum(seed: int) -> None:
     chosen = choose_actions(costs, 3, Caps(rows=60, total=60))
     value = np.minimum(costs[:, chosen].min(axis=1), far).sum()
     assert value <= 1.03 * exact_value(costs, 3, far)
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("share", [0.2, 0.5, 0.8])
+def test_a_share_is_served_at_the_least_cost_there_is(seed: int, share: float) -> None:
+    costs, wanted = planted(40, 25, seed), round(40 * share)
+
+    def paid(chosen: tuple[int, ...]) -> float:
+        return float(np.sort(costs[:, chosen].min(axis=1))[:wanted].sum())
+
+    for k in (1, 2):
+        chosen = choose_actions(costs, k, Caps(rows=40, total=40, share=share))
+        least = min(map(paid, combinations(range(25), k)))
+        assert paid(tuple(chosen)) <= (1.0 if k == 1 else 1.03) * least * (1 + 1e-12)
+
+
+def test_a_share_is_served_at_the_least_cost_where_no_price_tried_says_so() -> None:
+    wide = np.where(np.arange(100) < 20, 0.3, 2.0)
+    narrow = np.where(np.arange(100) >= 60, 1.1, np.inf)
+    costs = np.column_stack([wide, narrow])
+    assert choose_actions(costs, 1, Caps(rows=100, total=100, share=0.4)).tolist() == [1]
+    assert choose_actions(costs, 1, Caps(rows=100, total=100, share=0.5)).tolist() == [0]
 
 
 @settings(max_examples=30, deadline=None)

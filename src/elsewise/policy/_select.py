@@ -141,7 +141,11 @@ def choose_actions(
     # Reach comes first, but the last rows can cost as much as all others: a few are let go.
     most = max(count for _, count, _ in found)
     enough = most - (0 if caps.binding else int(spared * most))
-    return min((one for one in found if one[1] >= enough), key=lambda one: one[2])[0]
+    chosen, count, _ = min((one for one in found if one[1] >= enough), key=lambda one: one[2])
+    if caps.share is None or not count:
+        return chosen
+    # Prices find the optima of some numbers of rows only; this is the number that is asked for.
+    return np.array(_exchanged(costs, chosen.tolist(), inf, count), dtype=np.int64)
 
 
 def _at_price(costs: np.ndarray, k: int, price: float, start: np.ndarray | None) -> np.ndarray:
@@ -171,18 +175,25 @@ def _greedy(capped: np.ndarray, k: int, price: float, chosen: list[int]) -> list
     return chosen
 
 
-def _exchanged(capped: np.ndarray, chosen: list[int], price: float) -> list[int]:
-    """Put another action in the place of one as long as that is cheaper."""
-    total = capped[:, chosen].min(axis=1, initial=price).sum()
+def _exchanged(
+    capped: np.ndarray, chosen: list[int], price: float, count: int | None = None
+) -> list[int]:
+    """Put another action in the place of one as long as all rows, or the cheapest, pay less."""
+
+    def total(costs: np.ndarray) -> np.ndarray:
+        kept = costs if count is None else np.partition(costs, count - 1, axis=0)[:count]
+        return np.asarray(kept.sum(axis=0))
+
+    paid = total(capped[:, chosen].min(axis=1, initial=price))
     for _ in range(PASSES):
-        before = total
+        before = paid
         for place in range(len(chosen)):
             rest = chosen[:place] + chosen[place + 1 :]
             best = capped[:, rest].min(axis=1, initial=price)
-            totals = np.minimum(best[:, None], capped).sum(axis=0)
+            totals = total(np.minimum(best[:, None], capped))
             column = int(totals.argmin())
-            if totals[column] < total * (1 - 1e-12):
-                chosen, total = [*chosen[:place], column, *chosen[place + 1 :]], totals[column]
-        if total == before:
+            if totals[column] < paid * (1 - 1e-12):
+                chosen, paid = [*chosen[:place], column, *chosen[place + 1 :]], totals[column]
+        if paid == before:
             break
     return chosen
