@@ -15,7 +15,7 @@ import pytest
 from benchmarks.campaign.mutations import as_toml
 
 import elsewise as ew
-from elsewise.errors import InvalidInput
+from elsewise.errors import InvalidInput, checked
 
 RNG = np.random.default_rng(0)
 ROWS = pd.DataFrame(
@@ -204,3 +204,10 @@ def test_a_file_derives_no_category_and_frees_no_derived_column(name: str) -> No
     content["columns"][name] |= more
     with pytest.raises(InvalidInput, match=f"column '{name}': expected a"):
         ew.Schema.from_toml(as_toml(content))
+
+
+def test_whole_numbers_that_numpy_does_not_have_are_floats_or_refused() -> None:
+    assert isinstance(checked("number", 10**25, float), float)
+    assert checked("number", 3, float) == 3
+    with pytest.raises(InvalidInput, match="number: expected a number, received 1000"):
+        checked("number", 10**400, float)

@@ -12,6 +12,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
@@ -182,7 +183,10 @@ def checked(argument: str, value: Any, kind: Any) -> Any:
         return value
     elif kind in (int, float):
         if isinstance(value, int | kind) and not isinstance(value, bool):
-            return value
+            if kind is int or isinstance(value, float) or abs(value) < 2**63:
+                return value
+            if abs(value) <= sys.float_info.max:
+                return float(value)  # NumPy has no whole numbers of this size
     elif isinstance(kind, type) and issubclass(kind, Enum) and not isinstance(value, kind):
         if value in [member.value for member in kind]:
             return kind(value)

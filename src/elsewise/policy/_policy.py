@@ -155,8 +155,8 @@ class _Saved(_Answer):
         if not known or widths != {columns} or len(counts) > 1 or not asked <= set(range(columns)):
             raise ValueError("its parts do not fit one another")
         add, put = (np.array(table, float).reshape(-1, columns) for table in (self.add, self.put))
-        if not np.isfinite(add).all() or np.isinf(put).any():
-            raise ValueError("an action without a number")
+        if not np.isfinite([*add.ravel(), *self.grid]).all() or np.isinf(put).any():
+            raise ValueError("an action or a grid without a number")
         return Actions(add, put)
 
 
