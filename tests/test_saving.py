@@ -435,3 +435,29 @@ def test_a_model_that_differs_in_late_rows_only_is_refused(tmp_path: Path) -> No
 
     with pytest.raises(SavedRunError, match="outputs on the saved rows differ"):
         ew.load(folder, model=other)
+
+
+def test_scores_that_begin_like_probabilities_are_scores_when_loaded_and_applied(
+    tmp_path: Path,
+) -> None:
+    """The first rows, in which the kind of a function is guessed, are all between 0 and 1."""
+    rows = pd.DataFrame({"a": np.linspace(0.0, 40.0, 200), "b": np.arange(200) % 7})
+    rows["twice"] = 2.0 * rows["a"]
+
+    def score(frame: pd.DataFrame) -> np.ndarray:
+        return (frame["a"] * (1 + frame["b"] / 10) / 20).to_numpy(dtype=float)
+
+    answer = ew.explain(
+        score,
+        rows,
+        target=ew.targets.mean(1.6),
+        schema=ew.Schema.infer(rows).derived("twice", "2 * a"),
+        settings=ew.Settings(iterations=3, draws=39),
+        certify="in-sample",
+    )
+    assert not answer.problem.outputs.probability
+    loaded = ew.load(answer.save(tmp_path / "run"), model=score)
+    assert not loaded.problem.outputs.probability
+    for one in (answer, loaded):
+        assert not one.located(rows)[0].outputs.probability
+        pd.testing.assert_frame_equal(one.apply(rows), answer.counterfactual)

@@ -16,7 +16,7 @@ from elsewise.certificate import Certificate
 from elsewise.errors import InvalidInput, NotFeasible
 from elsewise.features import Encoder, outside_notices, to_pandas
 from elsewise.maps import AnyMap, apply_map
-from elsewise.models import bind_for_search
+from elsewise.models import bind_for_search, settled
 from elsewise.moves import QuestionMap, Rows
 from elsewise.request import Problem, Verdict
 from elsewise.search import Iteration
@@ -206,7 +206,8 @@ class Explanation:
         plain = encoder.encode(rows)
         # Tried out on the rows of the fit, so that the model is read the same way for any batch.
         probe = to_numpy(self.problem.factual[:PROBED, ...])
-        outputs, precise = bind_for_search(self.model, encoder, probe)
+        bound = bind_for_search(self.model, encoder, probe)
+        outputs, precise = settled(bound, self.factual_outputs)
         problem = replace(
             self.problem,
             outputs=outputs,

@@ -26,7 +26,7 @@ from elsewise.errors import InvalidInput, SavedRunError, checked, from_mapping
 from elsewise.explanation import Explanation, Status
 from elsewise.features import Encoder, pack_index, unpack_index
 from elsewise.maps import AnyMap, Map
-from elsewise.models import Outputs, bind_for_search, same_outputs
+from elsewise.models import Outputs, bind_for_search, same_outputs, settled
 from elsewise.moves import Edits, Menu, Motion, QuestionMap, Rows, Source, Step
 from elsewise.request import Bounds, Problem, check_seed
 from elsewise.search import Iteration
@@ -267,7 +267,8 @@ def _rebuild(
     encoder = replace(encoder, schema=encoder.schema.with_functions(rules))
     precise = outputs
     if model is not None:
-        outputs, precise = bind_for_search(model, encoder, arrays["factual"])
+        bound = bind_for_search(model, encoder, arrays["factual"])
+        outputs, precise = settled(bound, arrays["factual_outputs"])
         _check_fingerprint(outputs, arrays, model_name)
     factual = outputs.place(arrays["factual"])
     embedding = encoder.schema.embedding()

@@ -12,7 +12,7 @@ import numpy as np
 from elsewise._arrays import to_numpy
 from elsewise.errors import InvalidInput
 from elsewise.explanation import Explanation
-from elsewise.models import bind_for_search
+from elsewise.models import bind_for_search, settled
 
 
 def dumps_array(value: Any, argument: str) -> np.ndarray:
@@ -55,7 +55,8 @@ def rebind_model(explanation: Explanation, model: Any) -> Explanation:
     """Return a detached explanation with its model, bound as it was for the search."""
     problem = explanation.problem
     probe = to_numpy(problem.factual)
-    outputs, precise = bind_for_search(model, explanation.encoder, probe)
+    bound = bind_for_search(model, explanation.encoder, probe)
+    outputs, precise = settled(bound, explanation.factual_outputs)
     return replace(
         explanation,
         model=model,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from elsewise.errors import InvalidInput
-from elsewise.models._derived import DerivedOutputs, as_scores
+from elsewise.models._derived import DerivedOutputs, settled
 from elsewise.models._estimators import EstimatorModel, bind_estimator, estimator, is_estimator
 from elsewise.models._functions import FunctionModel, bind_function, function
 from elsewise.models._linear import linear_margin
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Outputs",
-    "as_scores",
     "bind",
     "bind_for_search",
     "changed_rows",
@@ -41,6 +40,7 @@ __all__ = [
     "known_range",
     "linear_margin",
     "same_outputs",
+    "settled",
     "torch_model",
     "unusable",
 ]

@@ -57,8 +57,20 @@ class DerivedOutputs:
         return asarray_like(self.encoder.derive(to_numpy(codes)), codes)
 
 
-def as_scores(outputs: Outputs) -> Outputs:
-    """Return outputs that were guessed to be probabilities as those of a function that are none."""
+def settled(bound: tuple[Outputs, Outputs], values: Array) -> tuple[Outputs, Outputs]:
+    """Return what `bind_for_search` did, known to be no probabilities where it guessed wrong.
+
+    The first rows of a function may look like probabilities where others, in ``values`` (n, K), are
+    none.
+    """
+    guessed = getattr(bound[0], "guessed", False)
+    if not guessed or not np.any(np.abs(to_numpy(values) - 0.5) > 0.5):
+        return bound
+    first = _as_scores(bound[0])
+    return first, first if bound[1] is bound[0] else _as_scores(bound[1])
+
+
+def _as_scores(outputs: Outputs) -> Outputs:
     if isinstance(outputs, DerivedOutputs):
-        return replace(outputs, inner=as_scores(outputs.inner))
+        return replace(outputs, inner=_as_scores(outputs.inner))
     return cast(Outputs, replace(cast(Any, outputs), probability=False))

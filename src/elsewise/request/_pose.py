@@ -11,7 +11,7 @@ import pandas as pd
 from elsewise._arrays import LARGEST, Array, to_numpy
 from elsewise.errors import InvalidInput
 from elsewise.features import Encoder, Schema
-from elsewise.models import Outputs, as_scores, bind_for_search, known_range
+from elsewise.models import Outputs, bind_for_search, known_range, settled
 from elsewise.request._bounds import Bounds
 from elsewise.request._problem import Problem, generator
 from elsewise.request._request import Request
@@ -55,9 +55,7 @@ def pose(request: Request, bounds: Bounds) -> tuple[Problem, Encoder]:
     labels, placed = getattr(outputs, "labels", ()), outputs.place(codes)
     precise_outputs = precise.values(placed)
     _check_outputs(precise_outputs)
-    if getattr(outputs, "guessed", False) and np.any(np.abs(precise_outputs - 0.5) > 0.5):
-        # The first rows looked like probabilities; all of them do not.
-        outputs = precise = as_scores(outputs)
+    outputs, precise = settled((outputs, precise), precise_outputs)
     target = resolve(target, precise_outputs, labels)
     support = bounds.support or known_range(outputs)
     check_levels(target, support, outputs.probability)
