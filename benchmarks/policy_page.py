@@ -205,8 +205,8 @@ def rivals(result: list[dict[str, Any]]) -> list[str]:
         f"Ours reaches as much in {len(even)} of {len(result)} comparisons{listed(short)}, at no "
         f"higher cost in {len(even) - len(dearer)}{listed(dearer)}. Its rows are legal in "
         f"{sum(row['our_illegal'] == 0 for row in result)}. The held-out reach is within 3 points "
-        f"of the in-sample one for {near} of the {len(gaps)} policies, and {100 * worst:.1f} points "
-        "under it at most.",
+        f"of the in-sample one for {near} of the {len(gaps)} policies, and {100 * worst:.1f} "
+        "points under it at most.",
         "",
         *table(RIVALS, result),
         "",
