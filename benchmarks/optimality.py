@@ -373,7 +373,7 @@ def _dominance_page(table: pd.DataFrame) -> list[str]:
         f"of {', '.join(f'{share:g}' for share in SHARES)} times the factual output distance, and "
         "none. Every answer is compared with every state of all eight searches of the same problem "
         "and seed: beaten means that some state which meets the same bound is more than 2 % nearer "
-        "in both distances.",
+        "in both distances; of an answer that misses its bound or has none, that any state is.",
         "",
         f"A tighter bound is met where a looser one is not: in {broken} of {count} problems. Of "
         f"the {len(free)} answers without a bound, {int(free['beaten'].sum())} are beaten. None "
