@@ -27,11 +27,11 @@ INTRODUCTION = """\
 From `make campaign` ({day}, elsewise {version}). *Inputs*: every argument with values
 that are passed by mistake, odd frames and odd models. *Problems*: random schemas, models and
 targets; rows must be legal, outputs the model's, and no number NaN. *Mutations*: saved runs with
-hashes that fit, schema files, studies, models of skops, tables and notes, through the library and
-the command. An attempt is answered, and the answer checked, or
-it is refused in a sentence with a remedy; anything else is a fault. A campaign goes on where it
-stopped, in a random order, so that what was tried so far is a sample of the whole; a fixed 3% of
-it are tests."""
+hashes that fit, policies, differences, schema files, studies, models of skops, tables and notes,
+through the library and the command. An attempt is answered, and the answer checked, or it is
+refused in a sentence with a remedy; anything else is a fault. Attempts are made in a random order,
+so that those tried are a sample of those listed, and a campaign goes on where it stopped. Faults
+that it found are mended, tried again and tests of their own, beside a fixed 3% of the campaign."""
 
 
 def listed() -> dict[str, list[Attempt]]:
