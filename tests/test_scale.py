@@ -40,7 +40,7 @@ from elsewise.confidence import Comparison, clt_limit
 from elsewise.errors import InvalidInput
 from elsewise.measure import input_comparison, input_distance
 from elsewise.models import bind
-from elsewise.models._linear import LinearOutputs
+from elsewise.models._compiled import CompiledOutputs
 from elsewise.moves._costs import Aim, View
 from elsewise.moves._in_turn import MANY_ROWS, _accept_cheapest
 from elsewise.moves._steps import gauss_newton_steps, link_steps
@@ -642,12 +642,16 @@ def test_linear_models_are_searched_as_what_they_are(estimator: object, classes:
     )
     rows = pd.DataFrame(x, columns=COLUMNS)
     outputs = bind(estimator.fit(rows, y), ew.Schema.infer(rows).encoder(rows))
-    twin = outputs.precise(x)
-    assert isinstance(twin, LinearOutputs)
-    np.testing.assert_allclose(twin.values(x), outputs.values(x), atol=1e-12)
-    for one, other in zip(twin.values_and_gradient(x), outputs.values_and_gradient(x), strict=True):
-        np.testing.assert_allclose(one, other, atol=1e-12)
-    assert (twin.columns, twin.probability) == (outputs.columns, outputs.probability)
+    read = outputs.precise(x)
+    assert isinstance(read, CompiledOutputs)
+    assert read.linear is not None
+    values, slopes = read.values_and_gradient(x)
+    for found in (values, read.values(x)):
+        np.testing.assert_allclose(found, outputs.values(x), atol=1e-12)
+    for j, step in enumerate(1e-5 * np.eye(4)):
+        rise = (outputs.values(x + step) - outputs.values(x - step)) / 2e-5
+        np.testing.assert_allclose(slopes[:, :, j], rise, atol=1e-8)
+    assert (read.columns, read.probability) == (outputs.columns, outputs.probability)
 
 
 def test_a_model_that_is_not_quite_linear_is_asked_itself() -> None:

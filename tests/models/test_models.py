@@ -154,8 +154,8 @@ class TestLinear:
         steps = [LogisticRegression(max_iter=5000)]
         model = make_pipeline(*([scaler] if scaler else []), *steps).fit(numbers, binary)
         encoder, codes = encode(numbers)
-        outputs = bind(model, encoder)
-        assert not outputs.model.repeats  # linear: exact slopes, nothing to save
+        outputs = bind(model, encoder).precise(codes)
+        assert outputs.linear is not None  # exact slopes
         assert_slopes(outputs, codes, numbers, 1e-7)
 
     @pytest.mark.parametrize("target", ["binary", "three"])
@@ -164,7 +164,7 @@ class TestLinear:
         fitted = make_pipeline(StandardScaler(), RobustScaler(), model)
         fitted.fit(numbers, request.getfixturevalue(target))
         encoder, codes = encode(numbers)
-        outputs = bind(fitted, encoder)
+        outputs = bind(fitted, encoder).precise(codes)
         assert outputs.smooth
         assert outputs.columns == (1 if target == "binary" else 3)
         one_against_rest = name_of(model) == "SGDClassifier" and outputs.probability
@@ -175,7 +175,7 @@ class TestLinear:
     def test_regressors(self, numbers, amount, model):
         fitted = make_pipeline(StandardScaler(), model).fit(numbers, amount)
         encoder, codes = encode(numbers)
-        outputs = bind(fitted, encoder)
+        outputs = bind(fitted, encoder).precise(codes)
         assert not outputs.probability
         assert_slopes(outputs, codes, numbers, 1e-7)
 
@@ -185,23 +185,23 @@ class TestLinear:
         assert bind(model, encoder).columns == 2
         second = bind(model, encoder, output=1)
         assert second.description == "LinearRegression.predict, output 1"
-        assert_slopes(second, codes, numbers, 1e-7)
+        assert_slopes(second.precise(codes), codes, numbers, 1e-7)
 
     def test_sparse_and_clipped_fall_back_to_differences(self, numbers, binary):
         encoder, codes = encode(numbers)
         sparse = LogisticRegression(max_iter=5000).fit(numbers, binary)
-        exact = bind(sparse, encoder).values_and_gradient(codes)[1]
+        exact = bind(sparse, encoder).precise(codes).values_and_gradient(codes)[1]
         sparse.sparsify()
-        outputs = bind(sparse, encoder)
-        assert outputs.model.repeats
+        outputs = bind(sparse, encoder).precise(codes)
+        assert not hasattr(outputs, "linear")
         np.testing.assert_allclose(outputs.values_and_gradient(codes)[1], exact, atol=1e-3)
         clipped = make_pipeline(MinMaxScaler(clip=True), LogisticRegression()).fit(numbers, binary)
-        assert bind(clipped, encoder).model.repeats
+        assert bind(clipped, encoder).precise(codes).linear is None
 
     def test_columns_in_the_order_of_the_fit(self, numbers, amount):
         model = LinearRegression().fit(numbers[["c", "a"]], amount)
         encoder, codes = encode(numbers)
-        outputs = bind(model, encoder)
+        outputs = bind(model, encoder).precise(codes)
         gradient = outputs.values_and_gradient(codes)[1]
         np.testing.assert_allclose(gradient[0, 0], [model.coef_[1], 0.0, model.coef_[0]])
         np.testing.assert_allclose(outputs.values(codes)[:, 0], model.predict(numbers[["c", "a"]]))
@@ -302,9 +302,9 @@ class TestEstimators:
     def test_search_is_unwrapped(self, numbers, binary):
         search = GridSearchCV(make_pipeline(StandardScaler(), LogisticRegression()), {}, cv=2)
         encoder, codes = encode(numbers)
-        outputs = bind(search.fit(numbers, binary), encoder)
+        outputs = bind(search.fit(numbers, binary), encoder).precise(codes)
         assert outputs.description.startswith("GridSearchCV.predict_proba, class 1")
-        assert not outputs.model.repeats
+        assert outputs.linear is not None
         assert_slopes(outputs, codes, numbers, 1e-7)
 
     def test_nonlinear_features_use_differences(self, numbers, amount):

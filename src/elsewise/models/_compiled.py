@@ -14,14 +14,21 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from elsewise._resources import model_threads, parallel
+from elsewise._resources import (
+    CELL_BYTES,
+    FEWEST_ROWS,
+    MEMORY,
+    current,
+    model_threads,
+    parallel,
+)
 from elsewise.models._differences import Differences
-from elsewise.models._faces import one_column_per_class
+from elsewise.models._faces import ScoringAdapter, one_column_per_class
 from elsewise.models._frames import on_distinct
 from elsewise.models._linear import LINKS, LinearForm, linear_form
 from elsewise.models._outputs import ArrayOutputs, movable_columns, same_outputs, scores
 from elsewise.models._preprocessing import Column, Reader, Unreadable
-from elsewise.models._tables import Tables, build_tables, called
+from elsewise.models._tables import INVERSE, Tables, build_tables, called
 
 if TYPE_CHECKING:
     from elsewise.models._frames import FrameOutputs
@@ -35,26 +42,6 @@ FORESTS = frozenset({"ExtraTreesClassifier", "ExtraTreesRegressor"})
 FORESTS |= {"RandomForestClassifier", "RandomForestRegressor"}
 # Rows that one thread takes through a forest.
 FOREST_ROWS = 1 << 12
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pipe:
-    """A fitted pipeline, taken apart."""
-
-    before: tuple[Any, ...]
-    """Fitted transformers."""
-    final: Any
-    """The estimator behind them."""
-    method: str
-    """Which of its methods makes the outputs."""
-    classes: int
-    """Number of classes; 0 for a regressor."""
-    places: tuple[int, ...]
-    """Features it reads, in its order."""
-    read: Callable[[pd.DataFrame], Any]
-    """Frame to what the pipeline is called with."""
-    smooth: bool
-    """Whether its outputs vary smoothly with its numbers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,8 +61,6 @@ class CompiledOutputs(ArrayOutputs):
     """Slopes of other smooth models."""
     movable: np.ndarray
     """bool (p,): codes that can move continuously."""
-    repeats: bool
-    """Whether asking costs more than finding repeated rows."""
     exact: ClassVar[bool] = True
     """These are the pipeline's own outputs to rounding: limits on the way need not ask it again."""
 
@@ -114,9 +99,17 @@ class CompiledOutputs(ArrayOutputs):
         """Return the outputs of distinct rows, each asked about once."""
         if not len(codes):
             return np.zeros((0, max(self.keep) + 1))
-        return on_distinct(self._distinct, codes) if self.repeats else self._distinct(codes)
+        # A product of matrices costs less than finding repeated rows.
+        plain = self.tables.weights is not None
+        return self._distinct(codes) if plain else on_distinct(self._distinct, codes)
 
     def _distinct(self, codes: np.ndarray) -> np.ndarray:
+        # A category of many levels makes long rows: no more of them at once than memory allows.
+        cells = self.tables.columns_of(self.tables)
+        size = max(FEWEST_ROWS, (current().memory or MEMORY) // (cells * CELL_BYTES))
+        if len(codes) > size:
+            blocks = (codes[k : k + size] for k in range(0, len(codes), size))
+            return np.concatenate([self._distinct(block) for block in blocks])
         given, known = self.tables.apply(codes)
         if known.all():
             return self.ask(given)
@@ -130,13 +123,27 @@ class CompiledOutputs(ArrayOutputs):
         return outputs
 
 
-def compile_pipeline(pipe: Pipe, pipeline: FrameOutputs, codes: np.ndarray) -> CompiledOutputs:
+def linear_margin(outputs: Any) -> tuple[np.ndarray, float] | None:
+    """Return weights (p,) and offset of the one output before its link; None if it has none."""
+    if not isinstance(outputs, CompiledOutputs) or len(outputs.keep) != 1:
+        return None
+    linear, tables, place = outputs.linear, outputs.tables, outputs.keep[0]
+    steps = {name for part in tables.numbers for name, _ in part.ops}
+    if linear is None or linear.link == "softmax" or tables.lookups or not steps <= set(INVERSE):
+        return None
+    at_zero = tables.apply(np.zeros((1, outputs.movable.size)))[0][0] + linear.offsets
+    return linear.weights[place], float(at_zero[place])
+
+
+def compile_pipeline(
+    face: ScoringAdapter, pipeline: FrameOutputs, codes: np.ndarray
+) -> CompiledOutputs:
     """Return a pipeline compiled to tables, once it gives the pipeline's own answers.
 
     Parameters
     ----------
-    pipe
-        The pipeline, taken apart.
+    face
+        How the pipeline is read.
     pipeline
         Its outputs as it gives them.
     codes
@@ -148,25 +155,29 @@ def compile_pipeline(pipe: Pipe, pipeline: FrameOutputs, codes: np.ndarray) -> C
         Where it cannot be compiled, or says something else.
     """
     try:
-        compiled = _compiled(pipe, pipeline, codes)
+        compiled = _compiled(face, pipeline, codes)
         some, then = pipeline.values_of_distinct(codes[:: -(-len(codes) // CHECKED_ROWS)])
         now = compiled.values(some)
-    except Unreadable:
-        raise
     except Exception as error:  # third-party transformers may raise anything
+        if len(face.stages) == 1:
+            raise Unreadable from error  # nothing to be said of a plain estimator
+        if isinstance(error, Unreadable):
+            raise
         raise Unreadable(f"{type(error).__name__}: {error}") from error
     if not same_outputs(now, then, rtol=ROUNDING, atol=ROUNDING):
-        raise Unreadable("read column by column it gives other outputs")
+        raise Unreadable("read column by column it gives other outputs" if face.stages[1:] else "")
     return compiled
 
 
-def _compiled(pipe: Pipe, pipeline: FrameOutputs, codes: np.ndarray) -> CompiledOutputs:
-    encoder = pipeline.model.encoder
+def _compiled(face: ScoringAdapter, pipeline: FrameOutputs, codes: np.ndarray) -> CompiledOutputs:
+    encoder, read = pipeline.model.encoder, face.read
+    *before, final = face.stages
+    assert read is not None  # stages have a way to read a frame
 
     def prepare(some: np.ndarray) -> Any:
         """Return what the final estimator is given for rows of codes."""
-        matrix = pipe.read(encoder.decode_as_given(some))
-        for step in pipe.before:
+        matrix = read(encoder.decode_as_given(some))
+        for step in before:
             matrix = step.transform(matrix)
         return matrix
 
@@ -174,12 +185,13 @@ def _compiled(pipe: Pipe, pipeline: FrameOutputs, codes: np.ndarray) -> Compiled
         frozenset(j for j, table in enumerate(encoder.tables) if table is not None),
         width_of=lambda call: called(call, encoder)(codes[:1]).shape[1],
     )
-    columns = [Column(place) for place in pipe.places]
-    for step in pipe.before:
+    names = [feature.name for feature in encoder.schema.features]
+    columns = [Column(names.index(name)) for name in face.columns]
+    for step in before:
         columns = reader.read(step, columns)
-    if len(set(columns)) == 1 and pipe.before:
+    if len(set(columns)) == 1 and before:
         columns = columns * (prepare(codes[:1]).shape[1] if len(columns) == 1 else 1)
-    form, keep = linear_form(pipe.final, pipe.method), pipeline.keep
+    form, keep = linear_form(final, face.method), pipeline.keep
     if form is not None:
         form, keep = form.of_outputs(keep)
     weights = None if form is None else form.weights
@@ -190,8 +202,8 @@ def _compiled(pipe: Pipe, pipeline: FrameOutputs, codes: np.ndarray) -> Compiled
         offsets, link = form.offsets, LINKS[form.link]
         ask, smooth = (lambda margins: link(margins + offsets)), exact is None
     else:
-        exact, smooth = None, pipe.smooth
-        ask = _asked(pipe, tables, pipeline.model.name)
+        exact, smooth = None, face.smooth
+        ask = _asked(face, tables, pipeline.model.name)
     return CompiledOutputs(
         pipeline=pipeline,
         tables=tables,
@@ -200,19 +212,18 @@ def _compiled(pipe: Pipe, pipeline: FrameOutputs, codes: np.ndarray) -> Compiled
         keep=keep,
         differences=Differences.of(encoder) if smooth else None,
         movable=movable_columns(encoder),
-        repeats=form is None,
     )
 
 
-def _asked(pipe: Pipe, tables: Tables, name: str) -> Callable[[np.ndarray], np.ndarray]:
+def _asked(face: ScoringAdapter, tables: Tables, name: str) -> Callable[[np.ndarray], np.ndarray]:
     """Return how the final estimator is asked about the rows it would be given, (n, width)."""
     from sklearn import config_context  # only where there is a model of it
 
-    final, frame = pipe.final, tables.frame
+    frame, final = tables.frame, face.stages[-1]
     native = type(final).__module__.startswith("sklearn.")
     if native and type(final).__name__ in FORESTS and getattr(final, "n_outputs_", 1) == 1:
         return lambda rows: _forest(final, rows)
-    predict = getattr(final, pipe.method)
+    predict = getattr(final, face.method)
 
     def ask(rows: np.ndarray) -> np.ndarray:
         given: Any = rows.astype(tables.dtype, copy=False)
@@ -223,7 +234,7 @@ def _asked(pipe: Pipe, tables: Tables, name: str) -> Callable[[np.ndarray], np.n
         checks = config_context(assume_finite=True, skip_parameter_validation=True)
         with checks, model_threads(len(rows)):
             outputs = predict(given)
-        outputs = one_column_per_class(outputs, pipe.method, pipe.classes)
+        outputs = one_column_per_class(outputs, face.method, len(face.classes))
         return scores(outputs, len(rows), name)
 
     return ask

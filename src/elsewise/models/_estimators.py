@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
-from dataclasses import dataclass, replace
+from collections.abc import Hashable
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -12,25 +12,17 @@ import pandas as pd
 
 from elsewise.errors import InvalidInput, ModelError
 from elsewise.models._boosters import adapt_booster
-from elsewise.models._compiled import FORESTS, Pipe, compile_pipeline
+from elsewise.models._compiled import FORESTS, compile_pipeline
 from elsewise.models._faces import ScoringAdapter, one_column_per_class, read_columns
-from elsewise.models._frames import FrameModel, FrameOutputs, Slopes, difference_slopes
+from elsewise.models._frames import FrameModel, FrameOutputs, difference_slopes
 from elsewise.models._linear import (
     MARGINS,
     REGRESSORS,
-    LinearForm,
-    LinearOutputs,
     has_base,
     linear_form,
     steps,
 )
-from elsewise.models._outputs import (
-    Outputs,
-    movable_columns,
-    not_fitted,
-    reject_output,
-    select_by_position,
-)
+from elsewise.models._outputs import not_fitted, reject_output, select_by_position
 from elsewise.models._statsmodels import results_face
 
 if TYPE_CHECKING:
@@ -102,17 +94,9 @@ def bind_estimator(
     fitted = model.estimator
     _check_fitted(fitted)
     face = adapt_booster(fitted, own) or results_face(fitted, own)
-    linear = method = None
     if face is None:
-        method = next(m for m in METHODS if callable(getattr(fitted, m, None)))
-        face = _estimator_face(fitted, method, own)
-        linear = linear_form(_unwrap(fitted), method)
-    places = [own.index(name) for name in face.columns]
-    if linear is not None:
-        weights = np.zeros((len(linear.weights), len(own)))
-        weights[:, places] = linear.weights
-        linear = replace(linear, weights=weights)
-    evaluate = FrameModel(name=face.name, score=face.score, encoder=encoder, repeats=linear is None)
+        face = _estimator_face(fitted, own)
+    evaluate = FrameModel(name=face.name, score=face.score, encoder=encoder)
     try:
         # Asked as the user asks it: a step of theirs may read such frames only.
         evaluate, first = replace(evaluate, native=encoder.source is not None).tried(probe)
@@ -122,26 +106,16 @@ def bind_estimator(
         evaluate, first = evaluate.tried(probe)
     width = first.shape[1]
     keep, what = _choose(face.classes, width, model.output if output is None else output)
-    outputs = FrameOutputs(
+    return FrameOutputs(
         model=evaluate,
         keep=keep,
-        slopes=_slopes(linear, evaluate, smooth=face.smooth),
+        slopes=difference_slopes(evaluate) if face.smooth else None,
         probability=face.probability,
         description=face.name + what,
         labels=_labels(face.classes, width, keep),
         tried=(probe, first[:, keep]),
+        compile=partial(compile_pipeline, face) if _worth_compiling(face) else None,
     )
-    if linear is not None and all(encoder.schema.features[j].numeric for j in places):
-        form, among = linear.of_outputs(keep)
-        twin = LinearOutputs(
-            form=form,
-            keep=among,
-            movable=movable_columns(encoder),
-            probability=outputs.probability,
-            description=outputs.description,
-        )
-        return replace(outputs, twin=twin)
-    return replace(outputs, compile=_compiler(face, fitted, method, places))
 
 
 def _check_fitted(fitted: Any) -> None:
@@ -149,7 +123,7 @@ def _check_fitted(fitted: Any) -> None:
     from sklearn.exceptions import NotFittedError
     from sklearn.utils.validation import check_is_fitted
 
-    own = [fitted, *steps(_unwrap(fitted))]
+    own = [fitted, *_stages(fitted)]
     for part in (part for part in own if type(part).__module__.startswith("sklearn.")):
         try:
             check_is_fitted(part)
@@ -157,27 +131,23 @@ def _check_fitted(fitted: Any) -> None:
             raise not_fitted(type(part).__name__) from error
 
 
-def _compiler(
-    face: ScoringAdapter, fitted: Any, method: str | None, places: list[int]
-) -> Callable[[FrameOutputs, np.ndarray], Outputs] | None:
-    """Return how a pipeline is compiled; None where nothing stands before the estimator."""
-    *before, final = steps(_unwrap(fitted))
-    if method is None or face.read is None or not (before or type(final).__name__ in FORESTS):
-        return None
-    pipe = Pipe(
-        before=tuple(before),
-        final=final,
-        method=method,
-        classes=len(face.classes),
-        places=tuple(places),
-        read=face.read,
-        smooth=face.smooth,
-    )
-    return partial(compile_pipeline, pipe)
+def _stages(fitted: Any) -> list[Any]:
+    """Return the steps of a pipeline, or of the one that a search has chosen."""
+    return steps(getattr(fitted, "best_estimator_", fitted))
 
 
-def _estimator_face(fitted: Any, method: str, own: list[Hashable]) -> ScoringAdapter:
+def _worth_compiling(face: ScoringAdapter) -> bool:
+    """Tell whether preprocessing or checks can be saved; other plain estimators need neither."""
+    if not face.stages:
+        return False
+    *before, final = face.stages
+    plain = type(final).__name__ in FORESTS or linear_form(final, face.method) is not None
+    return bool(before) or plain
+
+
+def _estimator_face(fitted: Any, own: list[Hashable]) -> ScoringAdapter:
     """Return how an estimator with the scikit-learn face is read."""
+    method = next(m for m in METHODS if callable(getattr(fitted, m, None)))
     names = getattr(fitted, "feature_names_in_", None)
     if names is None and type(fitted).__module__.startswith("catboost."):
         names = fitted.feature_names_
@@ -191,7 +161,8 @@ def _estimator_face(fitted: Any, method: str, own: list[Hashable]) -> ScoringAda
     def score(frame: pd.DataFrame) -> object:
         return one_column_per_class(predict(read(frame)), method, len(classes))
 
-    final = steps(_unwrap(fitted))[-1]
+    stages = _stages(fitted)
+    final = stages[-1]
     return ScoringAdapter(
         name=f"{_name(fitted)}.{method}",
         score=score,
@@ -200,6 +171,8 @@ def _estimator_face(fitted: Any, method: str, own: list[Hashable]) -> ScoringAda
         classes=classes,
         probability=method == "predict_proba",
         smooth=type(final).__module__.startswith("sklearn.") and has_base(final, SMOOTH),
+        stages=stages,
+        method=method,
     )
 
 
@@ -225,19 +198,6 @@ def _labels(classes: list[Hashable], width: int, keep: tuple[int, ...]) -> tuple
     if width == 2 and len(keep) == 1:
         return classes[1 - keep[0]], classes[keep[0]]
     return tuple(classes[k] for k in keep)
-
-
-def _slopes(linear: LinearForm | None, model: FrameModel, *, smooth: bool) -> Slopes | None:
-    """Return exact slopes for linear models, differences for other smooth ones, else None."""
-    if linear is not None:
-        movable = movable_columns(model.encoder)
-        return lambda codes, outputs: np.where(movable, linear.slopes(outputs), 0.0)
-    return difference_slopes(model) if smooth else None
-
-
-def _unwrap(fitted: Any) -> Any:
-    """Return the estimator a search has chosen, or the estimator itself."""
-    return getattr(fitted, "best_estimator_", fitted)
 
 
 def _name(fitted: Any) -> str:

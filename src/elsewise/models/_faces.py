@@ -31,6 +31,10 @@ class ScoringAdapter:
     """Whether the outputs vary smoothly with the inputs."""
     read: Callable[[pd.DataFrame], Any] | None = None
     """Frame to what an estimator with the scikit-learn face is called with."""
+    stages: Sequence[Any] = ()
+    """Of such an estimator: its fitted transformers and the estimator behind them."""
+    method: str = ""
+    """Which of that one's methods makes the outputs."""
 
 
 def read_columns(

@@ -19,7 +19,6 @@ from elsewise.models._outputs import (
     Outputs,
     changed_rows,
     model_raised,
-    same_outputs,
     scores,
     unusable,
 )
@@ -75,8 +74,6 @@ class FrameModel:
     """Decodes the codes."""
     width: int | None = None
     """Number of outputs W, once known."""
-    repeats: bool = True
-    """Whether predicting costs more than finding repeated rows."""
     native: bool = False
     """Whether it is asked about frames of the user's kind, not pandas."""
 
@@ -84,7 +81,7 @@ class FrameModel:
         """Return the outputs (n, W) of codes (n, p)."""
         if len(codes) == 0 and self.width is not None:
             return np.zeros((0, self.width))
-        return on_distinct(self._predict, codes) if self.repeats else self._predict(codes)
+        return on_distinct(self._predict, codes)
 
     def frame(self, codes: np.ndarray) -> Any:
         """Return the frame that the model is asked about."""
@@ -137,10 +134,8 @@ class FrameOutputs(ArrayOutputs):
     """Whether the chosen outputs are probabilities."""
     description: str
     """Readable name of the chosen outputs."""
-    twin: Outputs | None = None
-    """The same outputs as plain arithmetic on codes, for the search; None where there is none."""
     compile: Callable[[FrameOutputs, np.ndarray], Outputs] | None = None
-    """Makes the same outputs from tables of a pipeline's preprocessing; None: there is none."""
+    """Makes the same outputs by arithmetic and tables, for the search; None: there are none."""
     notice: str = ""
     """Why a pipeline is asked as it is."""
     guessed: bool = False
@@ -157,20 +152,16 @@ class FrameOutputs(ArrayOutputs):
         return self.slopes is not None
 
     def precise(self, probe: np.ndarray) -> Outputs:
-        """Return the twin or the compiled pipeline if it says what the model says, else the model.
+        """Return the compiled model if it says what the model says, else the model.
 
         A pipeline that cannot be compiled comes back with a notice that says why.
         """
-        if self.compile is not None:
-            try:
-                return self.compile(self, probe)
-            except Unreadable as reason:
-                return replace(self, compile=None, notice=f"{SLOW} ({reason})")
-        few = probe[:PROBES]
-        if self.twin is None or not np.isfinite(few).all():
+        if self.compile is None:
             return self
-        same = same_outputs(self.twin.values(few), self.values(few), rtol=1e-4, atol=1e-6)
-        return self.twin if same else self
+        try:
+            return self.compile(self, probe)
+        except Unreadable as reason:
+            return replace(self, compile=None, notice=f"{SLOW} ({reason})") if str(reason) else self
 
     def values(self, codes: np.ndarray) -> np.ndarray:
         """Return the outputs (n, K) of codes (n, p)."""

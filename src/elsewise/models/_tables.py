@@ -62,7 +62,7 @@ class _Numbers:
 
     call: int | None
     """The call whose result they read; None: the codes."""
-    sources: np.ndarray
+    sources: np.ndarray | slice
     ops: tuple[tuple[str, np.ndarray], ...]
     positions: np.ndarray
     dtype: np.dtype[Any]
@@ -165,13 +165,14 @@ class Tables:
             return None
         slopes = np.zeros((len(self.weights), columns))
         for part in self.numbers:
-            gain = np.ones(len(part.sources))
+            gain = np.ones(len(part.positions))
             for name, values in part.ops:
                 if name in ("lower", "upper"):
                     return None
                 if name in GAIN:
                     gain = gain * GAIN[name](values)
-            np.add.at(slopes.T, part.sources, (self.weights[:, part.positions] * gain).T)
+            places: Any = part.sources
+            np.add.at(slopes.T, places, (self.weights[:, part.positions] * gain).T)
         return slopes
 
 
@@ -241,9 +242,12 @@ def _numbers(
     ]
     # An origin is a feature, or a call and a column of its result.
     sources = [np.atleast_1d(column.origin)[-1] for column in chosen]
+    places: Any = np.asarray(sources, dtype=np.intp)
+    if np.array_equal(places, np.arange(places[0], places[0] + len(places))):
+        places = slice(places[0], places[0] + len(places))  # which copies nothing
     return _Numbers(
         call=call,
-        sources=np.asarray(sources, dtype=np.intp),
+        sources=places,
         ops=tuple(ops),
         positions=np.asarray(positions),
         dtype=dtype,
