@@ -303,12 +303,13 @@ def wide() -> Times:
     return used_by(lambda: ew.explain(model, frame, target=target, bounds=bounds))
 
 
-def many_levels() -> tuple[Any, pd.DataFrame, pd.DataFrame]:
-    """Return a pipeline, 300 rows and their background, where a category has 10,000 levels."""
+def levels_of(final: Any) -> Times:
+    """300 rows with a free category of 10,000 levels before this estimator, both bounds."""
     from sklearn.compose import make_column_transformer
-    from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import OneHotEncoder
+
+    import elsewise as ew
 
     rng = np.random.default_rng(0)
     places = [f"place {k}" for k in range(10_000)]
@@ -317,25 +318,64 @@ def many_levels() -> tuple[Any, pd.DataFrame, pd.DataFrame]:
     )
     good = rng.normal(size=10_000)[background["place"].str[6:].astype(int)]
     prepare = make_column_transformer((OneHotEncoder(), ["place"]), remainder="passthrough")
-    model = make_pipeline(prepare, LogisticRegression())
-    model.fit(background, good + background["wage"] > 0)
-    return model, background.sample(300, random_state=0), background
+    model = make_pipeline(prepare, final).fit(background, good + background["wage"] > 0)
+    rows = background.sample(300, random_state=0)
+    target, bounds = ew.targets.at_least(0.6), ew.Bounds(inputs=0.5, outputs=0.1)
+    return used_by(
+        lambda: ew.explain(model, rows, target=target, bounds=bounds, background=background)
+    )
 
 
 def levels() -> Times:
-    """300 rows with a free category of 10,000 levels, both bounds."""
+    """A category of 10,000 levels and a logistic regression."""
+    from sklearn.linear_model import LogisticRegression
+
+    return levels_of(LogisticRegression())
+
+
+def levels_of_a_forest() -> Times:
+    """A category of 10,000 levels and a random forest, whose rows are 10,001 numbers long."""
+    from sklearn.ensemble import RandomForestClassifier
+
+    return levels_of(RandomForestClassifier(20, max_depth=8, random_state=0, n_jobs=1))
+
+
+def seconds() -> Times:
+    """What `Settings(seconds=2)` takes by the clock where each phase alone would take longer."""
+    from sklearn.linear_model import LinearRegression
+
     import elsewise as ew
 
-    model, rows, background = many_levels()
-    return used_by(
-        lambda: ew.explain(
+    def slow(pause: float) -> Any:
+        def score(rows: pd.DataFrame) -> np.ndarray:
+            time.sleep(pause)
+            return np.asarray(1 / (1 + np.exp(-rows.sum(axis=1) / 10)))
+
+        return ew.models.function(score, smooth=True)
+
+    few, _ = normal_rows(300, 20)
+    tall, _ = normal_rows(100_000, 20)
+    wide, _ = normal_rows(50, 5000)
+    linear = LinearRegression().fit(wide, wide.to_numpy() @ np.full(5000, 0.02))
+    questions = {
+        "a model that takes 0.2 s a call": (slow(0.2), few),
+        "a model that takes 1 s a call": (slow(1.0), few),
+        "100,000 rows": (slow(0.0), tall),
+        "50 rows, 5,000 columns, linear": (linear, wide),
+        "50 rows, 5,000 columns, finite differences": (slow(0.0), wide),
+    }
+    found = {}
+    for name, (model, rows) in questions.items():
+        start = time.perf_counter()
+        ew.explain(
             model,
             rows,
-            target=ew.targets.at_least(0.6),
-            bounds=ew.Bounds(inputs=0.5, outputs=0.1),
-            background=background,
+            target=ew.targets.shift(0.1),
+            bounds=ew.Bounds(inputs=0.2, outputs=0.05),
+            settings=ew.Settings(seconds=2),
         )
-    )
+        found[name] = time.perf_counter() - start
+    return found
 
 
 class Part(NamedTuple):
@@ -358,6 +398,8 @@ PARTS = {
     "arrays": Part(arrays, before=False),
     "wide": Part(wide, before=False),
     "levels": Part(levels, before=False),
+    "levels of a forest": Part(levels_of_a_forest, before=False),
+    "seconds": Part(seconds, before=False),
 }
 
 

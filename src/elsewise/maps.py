@@ -70,12 +70,12 @@ def apply_map(problem: Problem, recorded: AnyMap, codes: Array) -> Rows:
         moved = asarray_like(moved, codes)
         return Rows(moved, problem.precise.values(moved))
     size = (16 if on_device(codes) else 1) * REPLAYED
+    if codes.shape[0] <= size:
+        return _applied(problem, recorded, populate(problem, codes))
     parts = [
         _applied(problem, recorded, populate(problem, codes[block, ...]))
         for block in row_tiles(codes.shape[0], size)
     ]
-    if len(parts) == 1:
-        return parts[0]
     xp = namespace(codes)
     return Rows(
         xp.concat([part.codes for part in parts]), xp.concat([part.outputs for part in parts])

@@ -117,7 +117,7 @@ def prepare(
 ) -> QuestionMap:
     """Record what rows are offered: the menu, the donors, the rates."""
     background = to_numpy(problem.background).astype(np.float64)
-    outputs = to_numpy(problem.precise.values(problem.background)).astype(np.float64)
+    outputs = to_numpy(problem.of_background()).astype(np.float64)
     factual = to_numpy(problem.factual).astype(np.float64)
     rates: tuple[float, ...] = ()
     if question.wanted is not None:

@@ -50,8 +50,12 @@ def pose(request: Request, bounds: Bounds) -> tuple[Problem, Encoder]:
     encoder = encoder.extend(donors)
     codes = encoder.encode(rows)
     _check_rules(encoder, codes)
-    given = encoder.encode(donors)
-    outputs, precise = bind_for_search(request.model, encoder, codes, given, whole=True)
+    # Few rows are their own background: nothing has to be asked about them twice.
+    same = background is None and len(donors) == len(rows)
+    given = codes if same else encoder.encode(donors)
+    outputs, precise = bind_for_search(
+        request.model, encoder, codes, None if same else given, whole=True
+    )
     labels, placed = getattr(outputs, "labels", ()), outputs.place(codes)
     precise_outputs = precise.values(placed)
     _check_outputs(precise_outputs)
@@ -66,7 +70,8 @@ def pose(request: Request, bounds: Bounds) -> tuple[Problem, Encoder]:
             received=f"{target.name}, which has {target.columns}",
             fix="choose one output of the model, or give the target one value per column",
         )
-    known = outputs.place(given)
+    known = placed if same else outputs.place(given)
+    known_outputs = precise_outputs if same else precise.values(known)
     problem = Problem(
         factual=placed,
         factual_outputs=precise_outputs if precise is outputs else outputs.values(placed),
@@ -77,9 +82,10 @@ def pose(request: Request, bounds: Bounds) -> tuple[Problem, Encoder]:
         precise=precise,
         target=target,
         background=known,
+        background_outputs=known_outputs,
         obeys=encoder.obeys if encoder.restricted else None,
         bounds=bounds,
-        unit=_unit(precise, known),
+        unit=_unit(precise, known_outputs),
         seed=seed,
         clusters=_clusters(request.clusters, rows),
     )
@@ -166,14 +172,14 @@ def _drawn(background: pd.DataFrame, seed: int) -> pd.DataFrame:
     return background.iloc[chosen]
 
 
-def _unit(outputs: Outputs, background: Array) -> float:
+def _unit(outputs: Outputs, of_background: Array) -> float:
     """What outputs are counted in; probabilities are their own unit, unless they hardly vary.
 
     Scores are counted in standard deviations, so that a model in cents is searched like the same
     model in euros, and one that is spread like probabilities are, like a model of those. Defaults
     of one in a thousand would be outweighed by every move of a row if they were not, too.
     """
-    values = to_numpy(outputs.values(background)).astype(np.float64)
+    values = to_numpy(of_background).astype(np.float64)
     spread = float(np.sqrt(np.mean(np.var(values, axis=0))))
     rounding = np.finfo(np.float64).eps * float(np.abs(values).max())
     if not rounding < spread < np.inf:

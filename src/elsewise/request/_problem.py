@@ -41,6 +41,8 @@ class Problem:
     """What its outputs should look like."""
     background: Array
     """Array (m, p): codes of rows that give observed values and donors."""
+    background_outputs: Array | None = None
+    """Array (m, K): what the search's model says of them, once it has been asked."""
     obeys: Callable[[Array], np.ndarray] | None = None
     """Codes (n, p) to bool (n,): which rows keep every rule; None without rules."""
     bounds: Bounds = field(default_factory=Bounds)
@@ -56,6 +58,11 @@ class Problem:
     def support(self) -> tuple[float, float] | None:
         """The ends that no output can leave, the user's or the model's; None: they are unknown."""
         return self.bounds.support or known_range(self.outputs)
+
+    def of_background(self) -> Array:
+        """Return what the search's model says of the background, Array (m, K)."""
+        known = self.background_outputs
+        return self.precise.values(self.background) if known is None else known
 
     def generator(self, purpose: str) -> np.random.Generator:
         """Return the random generator for one purpose: the same seed and purpose, the same draws.
@@ -127,7 +134,7 @@ def populate(problem: Problem, codes: Array | None = None) -> Population:
 
     Of the factual rows by default: the model has been asked about those already.
     """
-    if codes is None:
+    if codes is None or codes is problem.factual:
         codes, outputs = problem.factual, problem.precise_outputs
     else:
         outputs = problem.precise.values(codes)

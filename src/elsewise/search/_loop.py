@@ -159,7 +159,7 @@ def _init(problem: Problem, settings: Settings) -> State:
         sides=prepare_sides(problem, population, settings.smoothing),
         units=moving,
         background=background,
-        background_outputs=to_numpy(problem.precise.values(problem.background)),
+        background_outputs=to_numpy(problem.of_background()),
     )
     rows = start(problem, setup.motion, population)
     info = StepInfo(0, 0.0, np.array([math.nan, math.inf]))
