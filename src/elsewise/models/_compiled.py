@@ -100,16 +100,18 @@ class CompiledOutputs(ArrayOutputs):
         if not len(codes):
             return np.zeros((0, max(self.keep) + 1))
         # A product of matrices costs less than finding repeated rows.
-        plain = self.tables.weights is not None
-        return self._distinct(codes) if plain else on_distinct(self._distinct, codes)
+        if self.tables.weights is not None:
+            return self._distinct(codes)
+        return on_distinct(self._in_blocks, codes)
+
+    def _in_blocks(self, codes: np.ndarray) -> np.ndarray:
+        # A category of many levels makes long rows: no more of them at once than memory allows.
+        room = (current().memory or MEMORY) // CELL_BYTES
+        size = max(FEWEST_ROWS, room // self.tables.width)
+        blocks = (codes[k : k + size] for k in range(0, len(codes), size))
+        return np.concatenate([self._distinct(block) for block in blocks])
 
     def _distinct(self, codes: np.ndarray) -> np.ndarray:
-        # A category of many levels makes long rows: no more of them at once than memory allows.
-        cells = self.tables.columns_of(self.tables)
-        size = max(FEWEST_ROWS, (current().memory or MEMORY) // (cells * CELL_BYTES))
-        if len(codes) > size:
-            blocks = (codes[k : k + size] for k in range(0, len(codes), size))
-            return np.concatenate([self._distinct(block) for block in blocks])
         given, known = self.tables.apply(codes)
         if known.all():
             return self.ask(given)
