@@ -593,3 +593,20 @@ def test_the_command_makes_a_policy_and_prints_it_again(
     assert '"what": "set debt to 6"' in run("policy", "run", "--json")[1]
     run("report", "run")
     assert "In a few actions" in Path("run/report.html").read_text("utf-8")
+
+
+def test_rows_of_a_cluster_count_as_one() -> None:
+    rng = np.random.default_rng(0)
+    people = pd.DataFrame({"a": rng.normal(size=80), "b": rng.normal(size=80)})
+    rows = people.loc[people.index.repeat(5)].reset_index(drop=True)
+    model, target = (lambda frame: frame["a"]), ew.targets.share(0.8, above=0.0)
+    customers = np.repeat(np.arange(80), 5)
+    found = ew.explain(model, rows, target=target, clusters=customers, seed=0).policy(k=2)
+    assert found.unseen is not None
+    assert found.unseen.alike == pytest.approx(5.0, rel=0.2)
+    # Five copies of a customer say as much as one: the limit is that of 40 rows, not of 200.
+    count = found.unseen
+    assert count.limits(0.95)[1] == pytest.approx(
+        share_limit((count.inside + count.arriving) / count.alike, count.rows / count.alike, 0.95)
+    )
+    assert count.limits(0.95)[1] < share_limit(count.inside + count.arriving, count.rows, 0.95)

@@ -80,7 +80,7 @@ class Reached:
         return {**asdict(self), "ok": self.ok, "certified": self.certified}
 
 
-def share_limit(hits: int, rows: int, level: float) -> float:
+def share_limit(hits: float, rows: float, level: float) -> float:
     """Return the exact lower limit of a share of which ``hits`` of ``rows`` were seen.
 
     Clopper and Pearson, one-sided: the share at which so many hits have probability 1 - level.

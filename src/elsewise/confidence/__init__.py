@@ -38,6 +38,7 @@ from elsewise.confidence._doubt import notice_of
 from elsewise.confidence._intervals import (
     Interval,
     clustered_interval,
+    design_factor,
     mean_interval,
     move_interval,
     share_interval,
@@ -62,6 +63,7 @@ __all__ = [
     "count_movers",
     "coupling_limit",
     "debiased_distance",
+    "design_factor",
     "influence",
     "largest",
     "mean_interval",

@@ -264,7 +264,9 @@ def _counted(policy: Policy) -> Policy:
         explained=Count.of(rows, line, costs),
     )
     if unseen is not None:
-        part = Count.of(rows.take(unseen), line[unseen], costs[unseen])
+        clusters = policy.explanation.problem.clusters
+        groups = None if clusters is None else clusters[unseen]
+        part = Count.of(rows.take(unseen), line[unseen], costs[unseen], groups)
         counted = replace(counted, unseen=part)
     verdict, reason = _verdict(counted, study)
     return replace(counted, verdict=verdict, reason=reason)
@@ -320,12 +322,15 @@ def curve(policy: Policy, most: int, by: str) -> pd.DataFrame:
         cases = [(size, replace(study.caps, budget=float(budget))) for budget in budgets]
     else:
         raise InvalidInput("by", expected="'k' or 'budget'", received=repr(by), fix="by='k'")
-    rows = study.everything if study.unseen is None else study.everything.take(study.unseen)
-    rows = rows.take(np.flatnonzero(rows.needs)[:FIT_ROWS])
+    everything, clusters = study.everything, policy.explanation.problem.clusters
+    chosen = np.arange(len(everything.codes)) if study.unseen is None else study.unseen
+    chosen = chosen[everything.needs[chosen]][:FIT_ROWS]
+    rows, groups = everything.take(chosen), None if clusters is None else clusters[chosen]
     found = []
     for k, caps in cases:
         made = _assigned(replace(study, caps=caps), k, None)
-        count, fit = (Count.of(part, *made.take(part)[1:]) for part in (rows, study.ground.rows))
+        count = Count.of(rows, *made.take(rows)[1:], groups)
+        fit = Count.of(study.ground.rows, *made.take(study.ground.rows)[1:])
         limit = np.nan if study.unseen is None else count.limits(policy.level)[0]
         budget = inf if caps.budget is None else caps.budget
         found.append((k, budget, count.reach, count.mean_cost, limit, fit.reach))

@@ -17,6 +17,7 @@ from elsewise._arrays import to_numpy
 from elsewise._resources import using
 from elsewise._storage import read_json, write_text
 from elsewise.certificate import share_limit
+from elsewise.confidence import design_factor
 from elsewise.errors import InvalidInput, SavedRunError, from_mapping
 from elsewise.explanation import Explanation
 from elsewise.features import to_pandas
@@ -64,19 +65,30 @@ class Count(NamedTuple):
     arriving: int
     cost: float
     """Summed cost."""
+    alike: float = 1.0
+    """So many rows of a cluster say as much as one independent row."""
 
     @classmethod
-    def of(cls, rows: Standing, line: np.ndarray, costs: np.ndarray) -> Count:
+    def of(
+        cls, rows: Standing, line: np.ndarray, costs: np.ndarray, clusters: np.ndarray | None = None
+    ) -> Count:
         """Count rows, given the line (n,) each follows, -1 for none, and its cheapest way there."""
         counts = rows.short == 0, rows.needs, np.isfinite(costs), line >= 0
         inside, needing, helped, arriving = (int(one.sum()) for one in counts)
-        cost = float(costs[line >= 0].sum())
-        return cls(len(rows.codes), inside, needing, helped, arriving, cost)
+        cost, alike = float(costs[line >= 0].sum()), 1.0
+        if clusters is not None:
+            there, needs = counts[0] | counts[3], rows.needs
+            alike = design_factor(there - there.mean(), clusters) ** 2
+            if needing:  # of the two shares that are limited, the one that is known less well
+                came = counts[3][needs]
+                alike = max(alike, design_factor(came - came.mean(), clusters[needs]) ** 2)
+        return cls(len(rows.codes), inside, needing, helped, arriving, cost, alike)
 
     def check(self) -> None:
         """Refuse counts, read from a file, that no rows have."""
         few = 0 <= self.arriving <= self.helped <= self.needing <= self.rows - self.inside
-        if not (self.rows > 0 <= self.inside and few and 0.0 <= self.cost < inf):
+        whole = self.rows > 0 <= self.inside and few
+        if not (whole and 0.0 <= self.cost < inf and 1.0 <= self.alike < inf):
             raise ValueError("counts of no rows")
 
     @property
@@ -96,9 +108,9 @@ class Count(NamedTuple):
 
     def limits(self, level: float) -> tuple[float, float]:
         """Return the exact lower limits of `reach` and of `share`."""
-        there = self.inside + self.arriving
-        reach = share_limit(self.arriving, self.needing, level)
-        return reach, share_limit(there, self.rows, level)
+        counts = (self.arriving, self.needing), (self.inside + self.arriving, self.rows)
+        reach, share = (share_limit(k / self.alike, n / self.alike, level) for k, n in counts)
+        return reach, share
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
