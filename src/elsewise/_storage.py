@@ -58,6 +58,7 @@ def write_bytes(content: bytes, path: str | Path) -> Path:
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
+        # mkstemp makes files that their owner alone can read; a report is to be passed on.
         Path(fresh).chmod(0o644)
         Path(fresh).replace(place)
     except BaseException:
@@ -144,6 +145,8 @@ def _exchange(fresh: Path, place: Path) -> None:
             if renameat2(AT_CWD, paths[0], AT_CWD, paths[1], EXCHANGE) == 0:
                 return
             code = ctypes.get_errno()
+            # Kernels and file systems without the exchange say so by these; anything else is an
+            # error.
             if code not in (errno.ENOSYS, errno.EINVAL):
                 raise OSError(code, os.strerror(code), str(place))
     aside = fresh.with_name("earlier")
@@ -187,12 +190,14 @@ def _most(size: int) -> int:
 
 def _check_sizes(file: zipfile.ZipFile, most: int) -> None:
     members = file.infolist()
+    # Of two members of one name, the one that is read might not be the one that was checked.
     if len({member.filename for member in members}) < len(members):
         raise ValueError("two arrays of one name")
     total = sum(member.file_size for member in members)
     if total > most:
         raise ValueError(f"arrays of {total:,} bytes, far more than their file")
     for member in members:
+        # Other compressions can be far denser, and are not what NumPy writes.
         if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             raise ValueError(f"{member.filename}: a compression that is not ours")
         with file.open(member) as stream:
@@ -201,6 +206,7 @@ def _check_sizes(file: zipfile.ZipFile, most: int) -> None:
             shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
             if dtype.hasobject or dtype.kind not in "bif":
                 raise ValueError(f"{member.filename}: dtype {dtype}, not numbers")
+            # A header that promises more than its member holds would make NumPy allocate it first.
             if stream.tell() + math.prod(shape) * dtype.itemsize != member.file_size:
                 raise ValueError(f"{member.filename}: {member.file_size} bytes for shape {shape}")
 
@@ -210,6 +216,7 @@ def _content(path: Path) -> bytes:
 
     Pipes and devices, which would be waited for without end, are refused.
     """
+    # O_NONBLOCK, or opening a pipe would wait for somebody to write to it.
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     with os.fdopen(handle, "rb") as file:
         if not stat.S_ISREG(os.fstat(handle).st_mode):

@@ -170,6 +170,7 @@ def measure_outputs(
         limit = KnownLimit(estimate=compared.distance)
     elif bounds.outputs is not None:
         limit = clt_limit(compared)
+    # The limit has the distance from the same sort.
     distance = compared.distance if limit is None else limit.estimate
     if partners is None:
         return SideMeasure(distance, limit, None)
@@ -180,6 +181,8 @@ def measure_outputs(
 def target_partners(problem: Problem, population: Population, across: Array) -> Array | None:
     """Target quantiles (M, n) by rank; None where rows know what they want."""
     target = problem.target
+    # A plan sends every row somewhere, also those at the ends that the distance leaves out:
+    # partners are never trimmed. A target that is a function of rows needs no plan.
     if isinstance(target, Derived | Constant):
         return None
     xp = namespace(population.outputs)
@@ -240,6 +243,8 @@ def output_comparison(
     target = problem.target
     if isinstance(target, Sample):
         values = project(asarray_like(target.values, outputs), theta)
+        # Values drawn from a larger population bring their own sampling error into the limit. Exact
+        # ones are the target itself, known like a distribution.
         if not target.exact:
             return Comparison.independent(moving, values, trim=trim)
         wanted, size = namespace(values).sort(values, axis=-1, stable=False), outputs.shape[0]
@@ -282,6 +287,7 @@ def _cell_table(
         return weights, means, 0.0
     edges = np.clip(np.arange(size + 1) / size, trim, 1.0 - trim)
     inside = weights > 0
+    # Both ends of every cell inside the trim, each once.
     breaks = edges[np.concatenate([inside, [False]]) | np.concatenate([[False], inside])]
     means[inside], variances = target.cells(breaks)
     # Trimmed cells weigh nothing; giving them their neighbour's mean keeps partners sorted.

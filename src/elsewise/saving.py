@@ -119,6 +119,8 @@ def _read(place: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
             f"{place}: expected format {FORMAT}, received {record['format']!r}. "
             f"Fix: load it with elsewise {record.get('elsewise', 'of its time')}."
         )
+    # Against accidents, such as an edited file: whoever writes both can make the hashes fit, so
+    # that everything below is checked all the same.
     if record.get("hashes") != {"arrays": _digest(arrays), "settings": _settings_digest(record)}:
         raise SavedRunError(
             f"{place}: the files were changed after they were saved. Fix: save it again."
@@ -227,6 +229,7 @@ def _tables(steps: tuple[Step, ...]) -> dict[str, list[Array]]:
 def _digest(arrays: dict[str, np.ndarray]) -> str:
     """Hash of names, shapes and bytes: what the run was computed from and what it found."""
     digest = hashlib.sha256()
+    # Sorted, because the order of arrays in a file is no part of what they say.
     for name in sorted(arrays):
         array = np.ascontiguousarray(arrays[name])
         digest.update(f"{name}{array.shape}{array.dtype.str}".encode())
@@ -267,6 +270,7 @@ def _rebuild(
     encoder = replace(encoder, schema=encoder.schema.with_functions(rules))
     precise = outputs
     if model is not None:
+        # Bound as it was for the search, so that the same rows give the same bits.
         bound = bind_for_search(model, encoder, arrays["factual"])
         outputs, precise = settled(bound, arrays["factual_outputs"])
         _check_fingerprint(outputs, arrays, model_name)
@@ -415,9 +419,11 @@ def _split(arrays: dict[str, np.ndarray], name: str) -> list[np.ndarray]:
 def _check_fingerprint(outputs: Outputs, arrays: dict[str, np.ndarray], saved: str) -> None:
     """Refuse a model whose outputs on the saved rows are not the saved outputs."""
     size = len(arrays["factual"])
+    # Spread evenly: files are often sorted, and the first rows would be alike.
     some = np.unique(np.linspace(0, size - 1, min(size, FINGERPRINT_ROWS)).astype(int))
     now = to_numpy(outputs.values(outputs.place(arrays["factual"][some])))
     then = arrays["factual_outputs"][some]
+    # Looser than rounding, because another machine or version of a library sums in another order.
     if not same_outputs(now, then, rtol=1e-4, atol=1e-6):
         raise SavedRunError(
             f"model: expected the explained model ({saved}), received {outputs.description}, whose "

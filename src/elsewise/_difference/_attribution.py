@@ -127,6 +127,7 @@ def difference(
 def _answer(
     samples: Samples, confidence: float, draws: int, seed: int, progress: bool | None
 ) -> Difference:
+    # Sorted, because the same rows in another order are the same sample.
     old, new = (codes[np.lexsort(codes.T)] for codes in samples.halves(samples.codes))
     same, count = np.array_equal(old, new, equal_nan=True), len(samples.columns)
     own_change = np.ones(count + 1)
@@ -201,14 +202,20 @@ def coalitions(attributes: int, pairs: int, rng: np.random.Generator) -> Coaliti
         orders = np.array(list(permutations(range(attributes))))[None]
     else:
         orders = np.argsort(rng.random((pairs, attributes)), axis=1)
+        # An order and its reverse: an attribute that joins early in one joins late in the other,
+        # and what it gains from the others' presence averages out sooner.
         orders = np.stack([orders, orders[:, ::-1]], axis=1)
     draws, several = orders.shape[:2]
+    # The argsort of an order is the place of each attribute in it: the first k are the k-th
+    # coalition.
     reached = np.argsort(orders)[:, :, None] < np.arange(attributes + 1)[:, None]
     # Orders that begin with the same attributes share coalitions: ask about each once.
     members, place = np.unique(reached.reshape(-1, attributes), axis=0, return_inverse=True)
     place = place.reshape(draws, several, attributes + 1)
     signs = np.zeros((draws, attributes, len(members)))
     draw = np.arange(draws)[:, None, None]
+    # Shapley: the value with the attribute just joined, less the value just before, over all
+    # orders.
     np.add.at(signs, (draw, orders, place[:, :, 1:]), 1.0 / several)
     np.add.at(signs, (draw, orders, place[:, :, :-1]), -1.0 / several)
     return Coalitions(members, signs)
@@ -236,6 +243,7 @@ def attribute(samples: Samples, pairs: Plan, game: Coalitions) -> Attribution:
     together = max(1, block_rows(old.shape[1]) // rows)
     for start in range(0, count, together):
         chosen = game.members[start : start + together]
+        # Rows (coalitions x pairs, p): columns of members come from after, all others from before.
         mixed = np.where(chosen[:, None, samples.owner], after, before).reshape(-1, old.shape[1])
         scores = scores_of(samples.outputs, mixed).reshape(len(chosen), rows)
         for k, outputs in enumerate(scores, start):
@@ -293,6 +301,7 @@ def _attributed(
 def _unmatched(rows: np.ndarray, others: np.ndarray) -> np.ndarray:
     """Return which rows are farther from the other sample than its own rows usually are."""
     tree = cKDTree(others)
+    # The nearest row of its own sample is the row itself, so the second is taken.
     usual = np.quantile(tree.query(others, k=2)[0][:, 1], USUAL)
     return np.flatnonzero(tree.query(rows)[0] > usual * (1.0 + 1e-9))
 
@@ -306,6 +315,7 @@ def _moved(column: Column, size: int, changed: bool) -> str:
     told = [int(change.argmin()), int(change.argmax())] if changed else []
     level = amount if column.numeric else column.level
     if changed and column.ordered and values.size > FEW_VALUES:
+        # NaN sorts last: the last value is "missing" if any cell is.
         told = [-1]
         if not np.isnan(values[-1]) or abs(change[-1]) < MUCH_MISSING:
             halves, at = np.split(column.before, [size]), list(QUANTILES.values())

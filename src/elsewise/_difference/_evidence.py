@@ -75,6 +75,8 @@ def permutation_test(samples: Samples, draws: int, rng: np.random.Generator) -> 
     seen, drawn = (seen - center) / unit, (drawn - center) / unit
     # All attributes are compared with the largest among them; the change is a test of its own.
     drawn[:, :-1] = drawn[:, :-1].max(axis=1, keepdims=True, initial=-np.inf)
+    # Ties are as extreme. Statistics in single precision may differ by rounding where they are
+    # tied.
     return np.asarray((1 + (drawn >= seen - 1e-7).sum(axis=0)) / (draws + 1))
 
 
@@ -93,6 +95,8 @@ def _regroupings(
     for start in range(0, draws, size):
         masks = np.empty((min(size, draws - start), side.size), dtype=np.float32)
         for mask in masks:
+            # Coins for the clusters of both sides; the others are permuted, so that as many lie on
+            # each side as before.
             dealt = rng.random(both.size) < 0.5
             dealt[pure] = inside[rng.permutation(pure)] > 0
             mask[:] = np.where(both[clusters], side ^ dealt[clusters], dealt[clusters])
@@ -107,6 +111,7 @@ def _changes(
     for inside in (masks, 1.0 - masks):
         if functional.kind == "quantile":
             reached = np.cumsum(inside[:, order], axis=1, dtype=np.float64)
+            # The slack keeps a level that is a whole number of rows from asking for one row more.
             wanted = functional.at * reached[:, -1:] - 1e-9
             ends.append(scores[order][(reached >= wanted).argmax(axis=1)])
         else:
@@ -121,6 +126,7 @@ def _indicators(column: Column) -> np.ndarray:
     if column.ordered and cuts.size > BINS:
         cuts = np.unique(np.quantile(known, np.arange(1, BINS) / BINS, method="inverted_cdf"))
     place = np.where(np.isnan(column.before), 0, 1 + np.searchsorted(cuts, column.before))
+    # With one bin only missing cells are counted.
     bins = 1 if cuts.size > MOST_LEVELS else int(place.max()) + 1
     return np.asarray(place[:, None] == np.arange(bins), dtype=np.float32)
 

@@ -75,6 +75,7 @@ def _assign(
 
 def _in_order(before: np.ndarray, after: np.ndarray, left: list[np.ndarray]) -> Plan:
     """Pair masses along the difference of the means by the north-west corner rule."""
+    # Less than this is left over by rounding.
     rows, columns = (np.flatnonzero(mass > 1e-9 / mass.size) for mass in left)
     if not rows.size or not columns.size:
         return Plan(rows[:0], columns[:0], np.zeros(0))
@@ -85,6 +86,7 @@ def _in_order(before: np.ndarray, after: np.ndarray, left: list[np.ndarray]) -> 
     ends = [np.cumsum(left[0][rows]), np.cumsum(left[1][columns])]
     cuts = np.unique(np.concatenate(ends))
     mass = np.diff(cuts, prepend=0.0)
+    # The middle of each piece: at its ends rounding could find the neighbour.
     i, j = (np.searchsorted(end[:-1], cuts - 0.5 * mass) for end in ends)
     return Plan(rows[i], columns[j], mass)
 

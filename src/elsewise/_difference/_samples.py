@@ -57,6 +57,8 @@ class Functional(NamedTuple):
         # Among ties and at the ends, two quantiles so near may be the same.
         while low == high and width < 2.0:
             levels = np.array([self.at, max(self.at - width, 0.0), min(self.at + width, 1.0)])
+            # The slack is for levels that are a whole number of rows, up to the rounding of the
+            # sum.
             places = np.searchsorted(np.cumsum(mass[order]), levels - 1e-12)
             value, low, high = scores[order[np.minimum(places, scores.size - 1)]]
             width *= 2.0

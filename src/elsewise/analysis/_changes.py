@@ -67,6 +67,7 @@ def changes(explanation: Explanation) -> pd.DataFrame:
     {'a': 1.0, 'b': 0.0}
     """
     before, after = embedded(explanation)
+    # Sorted against sorted in each dimension: the distance of eq. (4).
     gaps = np.sort(after, axis=0) - np.sort(before, axis=0)
     # The plan between two category distributions that pays w^2 / 2 to leave a level and as much to
     # enter one keeps what both share: the sum over indicators of w^2 / 2 |p - q|.
@@ -89,6 +90,7 @@ def _effects(explanation: Explanation, columns: Sequence[Column]) -> np.ndarray:
     asked = explanation.main_output
     moved = [np.flatnonzero(column.moved) for column in columns]
     after, before = to_numpy(explanation.rows.codes), to_numpy(explanation.problem.factual)
+    # Indexing by an array copies, so that the counterfactual itself stays as it is.
     put_back = [after[rows] for rows in moved]
     for column, rows, codes in zip(columns, moved, put_back, strict=True):
         codes[:, list(column.places)] = before[rows][:, list(column.places)]

@@ -79,6 +79,7 @@ class Column(Attribute):
         """Return codes before and after, (c, 2), and rows (c,) of each change, most rows first."""
         pairs = np.stack([self.before, self.after], axis=1)[self.moved]
         found, counts = np.unique(pairs, axis=0, return_counts=True)
+        # Stable: of changes that are as frequent, the order is that of the codes on every machine.
         order = np.argsort(-counts, kind="stable")
         return found[order], counts[order]
 

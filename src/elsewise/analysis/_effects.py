@@ -183,6 +183,7 @@ def _measures(outputs: np.ndarray, asked: Asked, weights: np.ndarray) -> Measure
     for name, values in columns.items():
         found |= _by_group(name, values, asked.members, weights, difference.get(name))
     if asked.classes and asked.labels is not None:
+        # Labels are 1, 0 or missing; a missing one counts in no group.
         true = np.nan_to_num(asked.labels)
         labelled = {name: member * true for name, member in asked.members.items()}
         rate, spread = "true positive rate", "equal opportunity difference"
@@ -227,6 +228,7 @@ def _auc(
 ) -> _Measured:
     """Share of pairs of a 1 and a 0 in which the 1 has the larger output, ties one half."""
     order = np.argsort(outputs, kind="stable")
+    # Ties are taken together: each place is one output value, with its weight of ones and of zeros.
     starts = np.flatnonzero(np.diff(outputs[order], prepend=-np.inf) > 0)
     ones, zeros = (
         np.add.reduceat((weights * known * side)[:, order], starts, axis=1)
@@ -286,9 +288,12 @@ def _entry_between(parts: Sequence[tuple[_Measured, _Measured]], level: float) -
     estimate, drawn = every[0], every[1:][~np.isnan(every[1:]).any(axis=1)]
     margin = np.full(estimate.size, np.nan)
     if drawn.size and not np.isnan(estimate).any():
+        # Studentized, so that a small group with a wide spread does not decide on the limits of
+        # all.
         errors, spread = np.abs(drawn - estimate), drawn.std(axis=0)
         scaled = errors / np.where(spread > 0, spread, np.inf)
         margin = np.quantile(scaled.max(axis=1), level) * spread
+    # Three thirds: the pairs before, after, and their change.
     mid, low, high = (np.split(v, 3) for v in (estimate, estimate - margin, estimate + margin))
     entry: dict[str, float] = {}
     for k, name in enumerate(("before", "after")):

@@ -156,6 +156,8 @@ def _traced(
     fitted, tested = problem, problem
     if kind is Kind.HELD_OUT:
         fitted, tested, _ = halve(problem, settings.fit_rows)
+    # Evenly on the logit scale: what decides is the ratio eta / (1 - eta), and the two distances
+    # may differ by orders of magnitude.
     logits = np.linspace(-LOGIT_SPAN, LOGIT_SPAN, points).tolist()
     first = init(fitted, settings)
     should_stop = clock(settings.seconds, None)
@@ -166,6 +168,7 @@ def _traced(
     places = [
         _Place(tested, population, rows, state) for rows, state in zip(moved, ends, strict=True)
     ]
+    # Limits cost resamples, so they are computed only for points that the distances leave.
     near = pareto_front(*zip(*(place.distances for place in places), strict=True))
     found = [places[k].point(settings.draws, cut) for k in near]
     kept = monotone_front(
@@ -254,6 +257,8 @@ def _replayed(problem: Problem, ends: list[State]) -> list[Rows]:
         places = {
             k: len(maps[k].steps)
             for k in waiting
+            # By identity: steps of one run are the same objects, and comparing arrays would cost
+            # more.
             if all(a is b for a, b in zip(maps[k].steps, steps, strict=False))
         }
         for place, rows in enumerate(replay(problem, maps[longest], problem.factual)):

@@ -173,6 +173,7 @@ def _effect(
             rows = leaf.rows[column.moved & (column.before == start)]
             # A one-hot group has a column per level, a category one column for all.
             literal[np.ix_(rows, here)] = end if len(here) == 1 else np.eye(len(here))[int(end)]
+    # The words may ask for what a row cannot do: every row is brought back to its legal values.
     literal = problem.schema.legal(codes, broken=~moved).legalize(literal)
     outputs = to_numpy(problem.outputs.values(problem.outputs.place(literal)))
     return float((outputs - explanation.factual_outputs)[moved, asked].sum() / full)

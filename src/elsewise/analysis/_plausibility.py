@@ -91,5 +91,6 @@ def _places(rows: np.ndarray, background: np.ndarray) -> np.ndarray:
 
 def _nearest(tree: cKDTree, rows: np.ndarray, own: np.ndarray) -> np.ndarray:
     """Distance (n,) to the nearest background row other than the row's own."""
+    # Two neighbours are enough: one of them at most is the row itself.
     distances, neighbours = tree.query(rows, k=2)
     return np.asarray(np.where(neighbours[:, 0] == own, distances[:, 1], distances[:, 0]))

@@ -187,6 +187,7 @@ def _backgrounds(explanation: Explanation, asked: Request) -> list[Request]:
     found = []
     for name, half in (("one half", order[:middle]), ("the other half", order[middle:])):
         if len(half) >= 2:
+            # In the order of the rows: sums of a sample in another order differ in their last bits.
             codes = background[np.sort(half)]
             found.append(
                 replace(
@@ -237,6 +238,8 @@ def _reweighed(schema: Schema, name: Hashable, factor: float) -> Schema:
 
 def _measured(explanation: Explanation, other: Explanation) -> _Run:
     """Measure another answer to the question on the rows, scales and trim of this one."""
+    # Other runs have scales and trims of their own. Measured on those given, a difference is one of
+    # the answer, not of the unit.
     codes = explanation.problem.outputs.place(explanation.encoder.encode(other.counterfactual))
     alike = replace(explanation, rows=Rows(codes, other.rows.outputs))
     problem = explanation.problem
@@ -300,6 +303,7 @@ def _sensitivity(names: list[str], runs: list[_Run]) -> pd.DataFrame:
             **{name: getattr(run, name) for name in _Run._fields if name != "shares"},
             "largest": str(run.shares.idxmax()),
             "share": float(run.shares.max()),
+            # Half of the sum: what one share loses another gains.
             "shares_moved": 0.5 * float((run.shares.reindex(given.index) - given).abs().sum()),
         }
         for run in runs

@@ -93,6 +93,8 @@ def sub_populations(
     if most < 2 or total == 0 or not questions:
         return [Leaf(np.arange(len(moves)), EVERYONE)]
     design = np.stack([_answers(asked[q.values], q) for q in questions], axis=1)
+    # The state decides which of several equally good splits is taken; fixed, the words stay the
+    # same.
     tree = DecisionTreeRegressor(
         max_leaf_nodes=most,
         min_samples_leaf=least_rows or smallest_leaf(len(moves)),

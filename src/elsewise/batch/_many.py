@@ -220,6 +220,8 @@ def _columns(frame: pd.DataFrame, by: Any) -> list[Hashable]:
 
 def _groups(frame: pd.DataFrame, by: Any, count: int) -> Iterator[tuple[Hashable, pd.DataFrame]]:
     """Names and rows of the groups, in the order of their values."""
+    # `observed`, because a category's unused levels are groups without rows; missing keys are a
+    # group.
     for key, rows in frame.groupby(by, sort=True, observed=True, dropna=False):
         values = key if isinstance(by, list) else (key,)
         plain = tuple(_plain(value) for value in values)

@@ -49,6 +49,7 @@ def run_requests(
 def _calls(requests: list[Request], jobs: int | None) -> list[Any]:
     """What joblib is to call, once per request."""
     backend, _ = get_active_backend()
+    # Within one process nothing has to be pickled, and a model that cannot be is no obstacle.
     if getattr(backend, "supports_sharedmem", False) or joblib.effective_n_jobs(jobs) == 1:
         return [
             joblib.delayed(_run_in_process)(place, request)
@@ -59,6 +60,8 @@ def _calls(requests: list[Request], jobs: int | None) -> list[Any]:
     for request in requests:
         for name in SHARED:
             value = getattr(request, name)
+            # By identity, since models need not be comparable; the requests keep them alive, so
+            # that no id is given out twice.
             if id(value) not in packed:
                 packed[id(value)] = dumps_array(value, name)
     return [

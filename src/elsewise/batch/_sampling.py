@@ -76,6 +76,8 @@ def take_rows(frame: dd.DataFrame, lengths: list[int], positions: np.ndarray) ->
     """The rows at these positions; from a partition only they travel."""
     import dask
 
+    # In the order of the frame, so that every partition is read once and the sample does not depend
+    # on the order of the draw.
     positions = np.sort(positions)
     ends = np.cumsum(lengths)
     owners = np.searchsorted(ends, positions, side="right")
@@ -114,6 +116,7 @@ def rows_wanted(pilot: Certificate) -> int:
         excess = side.at_most - side.estimate
         allowed = PRECISION * (side.estimate if side.bound is None else side.bound)
         if excess > 0:
+            # The excess of a limit over its distance shrinks like one over the root of the rows.
             wanted = max(wanted, pilot.rows * (excess / allowed) ** 2 if allowed else math.inf)
     return math.ceil(min(2 * wanted, MOST))
 

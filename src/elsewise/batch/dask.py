@@ -103,6 +103,7 @@ def explain(
     total = sum(lengths)
     _check_rows(rows, total)
     schema = infer_schema(frame, background, seed=seed) if schema is None else schema
+    # One permutation for pilot and sample: they have no row in common.
     order = random_order(total, max(rows or 0, PILOT + MOST), seed, "sample")
 
     def run(positions: np.ndarray) -> Explanation:

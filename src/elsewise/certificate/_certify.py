@@ -66,6 +66,7 @@ def certify(
         What was asked in the target's own unit; ``told`` are the further fields of `Reached`.
     """
     bounds = problem.bounds
+    # The explained rows were sent to the model when the question was put; other rows were not.
     known = population.codes is problem.factual
     before = problem.factual_outputs if known else problem.outputs.values(population.codes)
     before, after = to_numpy(before), to_numpy(rows.outputs)
@@ -125,6 +126,7 @@ def certify_inputs(
     cap = None
     if still:
         cap = 0.0
+    # Only these may come to use a cap, which costs an eigenvalue problem.
     elif method in (Method.AUTO, Method.FINITE_SAMPLE):
         cap = _cap(problem, comparison, theta)
     return _evidence(problem, "inputs", comparison, draws, method, advise, cap=cap)
@@ -157,6 +159,7 @@ def _cap(problem: Problem, comparison: Comparison, theta: np.ndarray) -> float |
     """Return the largest cost of a legal move; None where rows made more than legal ones."""
     factual = to_numpy(problem.factual)
     cap = move_cap(theta, largest_squared_move(problem.schema.features, factual))
+    # Rows of another method may be illegal, and then nothing is known of how far unseen ones go.
     return cap if np.all(row_costs(comparison) <= cap * (1.0 + 1e-6)) else None
 
 
@@ -178,6 +181,7 @@ def _compared_support(problem: Problem, theta: Array) -> Support | None:
             levels.append(np.full_like(ends, target.share.cutoff + target.share.margin))
         both = np.concatenate(levels)
         ends = np.stack([both.min(axis=0), both.max(axis=0)])
+    # A projection is largest where every column is at the end that the sign of its weight asks for.
     corners = ends[:, :, None] * to_numpy(theta)
     return corners.min(axis=0).sum(axis=0), corners.max(axis=0).sum(axis=0)
 
@@ -203,6 +207,7 @@ def _evidence(
     exact = method is Method.EXACT
     if problem.clusters is not None and not exact:
         limit = clustered_limit(comparison, limit, problem.clusters)
+    # No population is farther apart than `largest`: a bound of at least that is met for certain.
     probability = None
     if bound is not None and not exact:
         probability = 1.0 if largest <= bound else limit.probability(bound)

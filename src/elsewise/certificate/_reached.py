@@ -52,6 +52,7 @@ class Reached:
     def _reaches(self, value: float) -> bool:
         if self.asked is None:
             return True
+        # A mean that is just what was asked for may miss it by the rounding of its sum.
         slack = ROUNDING * max(abs(self.asked), abs(self.before))
         return value <= self.asked + slack if self.falling else value >= self.asked - slack
 
@@ -73,6 +74,8 @@ class Reached:
         if self.asked is None or self.limit is None or self.certified or not self.ok:
             return None
         room, error = abs(self.reached - self.asked), abs(self.reached - self.limit)
+        # The error shrinks like one over the root of the rows. Where there is hardly any room that
+        # asks for 10,000 times as many, which is no advice.
         return None if room <= 0.01 * error else int(np.ceil(self.rows * (error / room) ** 2))
 
     def to_dict(self) -> dict[str, Any]:
@@ -113,6 +116,7 @@ def read_reached(
         asked: float | None = question.mean
         ends = problem.support
         if ends is not None and question.relative:
+            # Of differences of two outputs.
             ends = (ends[0] - ends[1], ends[1] - ends[0])
         if claims:
             found = mean_interval(values, level, rng, ends)
@@ -125,6 +129,7 @@ def read_reached(
         last = question.said(float(inside.mean()))
         asked = problem.bounds.reach if question.kind == "every" else question.asked
         if claims:
+            # Booleans: at or above 0.5 is true.
             found = share_interval(inside, 0.5, level, problem.clusters)
             limit = question.said(found.lower or 0.0)
     return Reached(

@@ -66,6 +66,8 @@ def _typical(target: object, outputs: np.ndarray) -> list[float]:
         level: list[float] = np.broadcast_to(target.level, (columns,)).tolist()
         return level
     if isinstance(target, DistributionTarget):
+        # The mean over a narrow cell around the median, which may be a jump and have no value of
+        # its own.
         means, _ = target.cells(np.array([0.499, 0.501]))
         return [float(means[0])]
     values = target.values if isinstance(target, Sample) else outputs
@@ -82,6 +84,7 @@ def read_out(
     the one for reading several numbers at once.
     """
     alone, exact = problem.bounds.confidence, problem.bounds.method == Method.EXACT
+    # A mean and a share of every column, by Bonferroni.
     joint = 1.0 - (1.0 - alone) / (2 * len(cuts))
     below = getattr(problem.target, "kind", "") == "at_most" and (
         problem.bounds.cutoff is None and not problem.outputs.probability
@@ -98,6 +101,7 @@ def read_out(
 
     def share(values: np.ndarray, level: float = alone, *, cutoff: float) -> Interval:
         # A row at the target itself, but for rounding, is there.
+        # "At most" is "at least" of the negatives, so that one rule counts both.
         values, least = sign * values, sign * cutoff - ROUNDING * abs(cutoff)
         if exact:
             return Interval.known(float(np.mean(values >= least)))

@@ -113,6 +113,7 @@ class Certificate:
         sides, reached = self.sides.values(), self.reached
         if self.ended is Verdict.NOTHING_TO_DO and (self.met or (reached and reached.ok)):
             return self.ended
+        # Neither a question nor a bound: there is nothing that could be missed.
         if reached is None and all(side.bound is None for side in sides):
             return self.ended or Verdict.DESCRIBED
         if self.met:
@@ -121,14 +122,16 @@ class Certificate:
             # That every unseen row arrives cannot be certified from some of them.
             told = reached is not None and reached.asked is None
             return Verdict.REACHED if told and self.kind is Kind.HELD_OUT else Verdict.CERTIFIED
+        # Not proven on these rows, but more rows would do.
         hopeful = all(side.met or side.rows_needed is not None for side in sides)
         if hopeful and (reached is None or reached.ok):
             return Verdict.REACHED
+        # How the search ended says why, where it can be said.
         return self.ended or Verdict.NOT_REACHED
 
     @property
     def probability(self) -> float | None:
-        """The paper's P: the smaller attained level of the bounded sides."""
+        """The paper's P of eq. (3): the smaller attained level of the bounded sides."""
         levels = [p for p in (self.inputs.probability, self.outputs.probability) if p is not None]
         return min(levels) if levels else None
 

@@ -63,6 +63,7 @@ def probability_text(probability: float) -> str:
     >>> probability_text(0.999), probability_text(1.0), probability_text(0.999999)
     ('= 0.999', '= 1', '> 0.9999')
     """
+    # Four digits would round it to 1, which only a certain bound may show.
     nearly = 0.99995 <= probability < 1.0
     return "> 0.9999" if nearly else f"= {probability:.4g}"
 

@@ -485,6 +485,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
     try:
         with ended_by(give_up):
+            # Not standalone: errors come here, so that all are told in one form and with our exit
+            # codes.
             code = app(given, prog_name="elsewise", standalone_mode=False) or 0
     except (KeyboardInterrupt, typer.Abort, Interrupted) as error:
         said = str(error) if isinstance(error, Interrupted) else "interrupted; nothing was written"

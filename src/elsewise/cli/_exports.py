@@ -157,6 +157,7 @@ def _write_cell(cell: Any, value: Any) -> None:
         return
     number = isinstance(value, bool | int | float) or hasattr(value, "dtype")
     cell.value = (value.item() if hasattr(value, "item") else value) if number else _legal(value)
+    # openpyxl takes a text that begins with = for a formula, unless its type is set.
     if isinstance(cell.value, str):
         cell.data_type = "s"
 

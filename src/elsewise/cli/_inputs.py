@@ -109,6 +109,7 @@ def _from_skops(path: Path, trust: Sequence[str]) -> Any:
     except ImportError as error:
         raise MissingExtra("skops", "skops") from error
     try:
+        # Listed before anything is loaded, so that what is not trusted is not built.
         unknown = sorted({*io.get_untrusted_types(file=path)} - {*trust})
         if not unknown:
             return io.load(path, trusted=list(trust))
@@ -141,6 +142,7 @@ def _from_module(text: str) -> Any:
     if not name:
         fix = "for example scoring:predict, for the function predict in scoring.py"
         raise _refused("--model", MODELS, text, fix)
+    # A command that was installed does not look in the current folder, unlike `python -m`.
     if "" not in sys.path:
         sys.path.insert(0, "")
     try:

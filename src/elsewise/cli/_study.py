@@ -101,6 +101,7 @@ def _parts(text: str, place: int) -> tuple[str, str, float]:
     ('reached', '>=', 0.6)
     """
     found = ASSERTION.fullmatch(text)
+    # A number such as 1e999 fits the pattern and reads as infinity, which no assertion means.
     number = float(found[3]) if found else math.inf
     if found is None or not math.isfinite(number):
         expected = "a name, a comparison (<, <=, >, >=, ==, !=) and a number"

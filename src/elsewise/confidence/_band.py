@@ -97,6 +97,7 @@ class Use:
 class BandLimit(UpperLimit):
     """The root mean square of the largest gap between nested bands, numbered by their width.
 
+    The paper's eqs. (6) to (9), with the gap squared as their proof has it, on the root scale.
     Another kind of band overrides `widest`, `failing` and `ranks`.
     """
 
@@ -118,6 +119,8 @@ class BandLimit(UpperLimit):
         """
         directions, n = comparison.shape
         low, high = ends = ends_of(support, directions)
+        # A multiple of n, so that every cell lies within the quantile cell of one rank: a known
+        # side is given rank by rank and has one value there.
         refine = max(4, -(-CELLS // n))
         count, trim = n * refine, comparison.trim
         below, above = True, True
@@ -125,6 +128,8 @@ class BandLimit(UpperLimit):
             side = comparison.side(trim)
             spread = to_numpy(side.spread)
             partners = to_numpy(side.partners)[:, _cut(count, trim).used // refine]
+            # A constant at an end of the support has all values on one side of it. The other half
+            # of the band would spend error on nothing.
             if np.all(spread == 0.0):
                 below, above = bool(np.any(partners != low)), bool(np.any(partners != high))
         else:
@@ -152,6 +157,7 @@ class BandLimit(UpperLimit):
 
     def failing(self, width: int) -> float:
         """Bound the probability that any of the bands used fails; falls with the width."""
+        # Bonferroni, because projections of the same rows depend on each other in an unknown way.
         crossings = (_crossing(self.use, n, width) + ROUNDING for n in self.use.sizes)
         return self.use.directions * sum(crossings)
 
@@ -167,8 +173,10 @@ class BandLimit(UpperLimit):
         return self._limit(bisect_left(widths, wanted, key=self._level))
 
     def probability(self, bound: float) -> float:
+        # The widest band is the support: a bound that it meets is met for certain.
         if self._limit(self.widest) <= bound:
             return 1.0
+        # Limits rise with the width: this is the widest band under the bound, so the largest level.
         width = bisect_right(range(self.widest), bound, key=self._limit) - 1
         return 0.0 if width < 0 else self._level(width)
 
@@ -181,6 +189,8 @@ class BandLimit(UpperLimit):
         low, high = self._band(0, width)
         known = (self.partners, self.partners)
         fixed_low, fixed_high = self._band(1, width) if len(self.values) > 1 else known
+        # D(u) of the paper's eqs. (7) and (9). It is squared below: eqs. (6) and (8) are printed
+        # without the square that their proof takes.
         gap = np.maximum(high - fixed_low, fixed_high - low)
         # A known quantile function differs from its cell means by the spread (Minkowski).
         norms = np.sqrt(np.sum(gap * gap * self.use.cells.weights, axis=-1)) + np.sqrt(self.spread)
@@ -299,6 +309,7 @@ def _between(values_sorted: np.ndarray, ends: tuple[np.ndarray, np.ndarray]) -> 
         expected, received = "every value inside it", f"values from {first.min()} to {last.max()}"
         fix = "widen the support to all values that can occur"
         raise InvalidInput("support", expected=expected, received=received, fix=fix)
+    # A value past an end by its rounding moves the end: the row has to stay sorted.
     low, high = np.minimum(low, first), np.maximum(high, last)
     return np.concatenate([low, values_sorted, high], axis=-1)
 
@@ -333,6 +344,8 @@ def crossing_probability(lower: np.ndarray, upper: np.ndarray) -> float:
     n = lower.size
     times, least, most = _bounds_of_the_count(lower, upper)
     means = n * np.diff(times, prepend=0.0)
+    # Increments beyond these lengths count as crossings, which keeps the convolutions short and the
+    # result on the safe side.
     lengths = np.ceil(means + _margin(means)).astype(np.int64)
     counts, log_factorials = np.arange(n + 1), gammaln(np.arange(1.0, n + 2))
 
@@ -344,9 +357,12 @@ def crossing_probability(lower: np.ndarray, upper: np.ndarray) -> float:
     for mean, length, fewest, largest in zip(means, lengths, least, most, strict=True):
         size = largest - first + 1
         mass = np.convolve(mass, poisson(mean, counts[: min(size, length)]))
+        # What is cut off here has crossed a bound, and no later count can make up for it.
         mass, first = mass[fewest - first : size], fewest
         if mass.size == 0:
             return 1.0
+    # Given that it counts n in all, a Poisson process is a sample of n uniforms: hence the
+    # division.
     rest = n - n * (times[-1] if times.size else 0.0)
     kept = mass @ poisson(rest, n - first - counts[: mass.size])
     return float(np.clip(1.0 - kept / poisson(n, counts[n:])[0], 0.0, 1.0))
@@ -359,6 +375,8 @@ def _bounds_of_the_count(
     n = lower.size
     held_up, held_down = np.flatnonzero(lower > 0.0), np.flatnonzero(upper < 1.0)
     times = np.concatenate([lower[held_up], upper[held_down]])
+    # X_(i) >= lower_i: at most i - 1 values lie below lower_i. X_(i) <= upper_i: at least i lie up
+    # to upper_i. Ranks i start at 1, `held_up` and `held_down` at 0.
     least = np.concatenate([np.zeros_like(held_up), held_down + 1])
     most = np.concatenate([held_up, np.full_like(held_down, n)])
     order = np.argsort(times, kind="stable")
@@ -366,6 +384,7 @@ def _bounds_of_the_count(
     # Counts never fall: a bound from below holds from then on, one from above up to then.
     least = np.maximum.accumulate(least)
     most = np.minimum.accumulate(most[::-1])[::-1]
+    # Counts so far off are taken for crossings, which can only raise the probability returned.
     spread = _margin(n * times)
     least = np.maximum(least, np.floor(n * times - spread).astype(np.int64))
     most = np.minimum(most, np.ceil(n * times + spread).astype(np.int64))

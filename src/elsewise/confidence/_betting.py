@@ -42,6 +42,9 @@ class Bets:
         # inf is fine: the hypothesis is rejected at every level.
         with np.errstate(over="ignore"):
             capital = np.cumprod(1.0 - self.stakes * (self.values - mean))
+        # Ville's inequality: a stake in a fair game is ever multiplied by a with probability 1 / a
+        # at most. So the largest capital on the way counts, not only the last; below 1 it proves
+        # nothing.
         return 1.0 - 1.0 / max(1.0, float(np.max(capital)))
 
 
@@ -63,8 +66,12 @@ def place_bets(values: np.ndarray, level: float, rng: np.random.Generator) -> Be
     >>> bool(bets.level(0.49) < 0.5 < 0.99 < bets.level(0.56))
     True
     """
+    # Any order fixed beforehand is valid, but a file may be sorted, and then the variance seen so
+    # far says nothing of the next numbers and the stakes are poor.
     values = rng.permutation(values)
     n, counts = values.size, np.arange(1, values.size + 1)
+    # One made-up number of mean 1/2 and variance 1/4 starts both estimates, so that they exist from
+    # the first bet on and early stakes are small.
     means = (0.5 + np.cumsum(values)) / (counts + 1)
     variances = (0.25 + np.cumsum((values - means) ** 2)) / (counts + 1)
     # A stake may only use what came before its number, or the bet would not be fair; 0.25 is the
@@ -99,6 +106,8 @@ class _CouplingLimit(UpperLimit):
     def _level(self, bound: float) -> float:
         if bound >= self._largest:
             return 1.0
+        # The trimmed square is a part of an integral divided by 1 - 2 trim, the mean cost bounds
+        # the whole integral: so distance^2 <= mean cost / (1 - 2 trim).
         return self.bets.level((1.0 - 2.0 * self.trim) * bound * bound / self.cap)
 
 
@@ -162,6 +171,8 @@ def move_cap(directions: Array, squared_move: float) -> float:
     0.5
     """
     theta = directions if sparse.issparse(directions) else to_numpy(directions)
+    # sum_k (theta_k . v)^2 = v' (theta theta') v, which is at most the largest eigenvalue times
+    # |v|^2.
     product = theta @ theta.T
     if sparse.issparse(product):  # its row sums, which are 1, bound the largest eigenvalue
         largest = float(abs(product).sum(axis=1).max())
@@ -182,6 +193,7 @@ def support_cap(comparison: Comparison, support: tuple[Array | float, Array | fl
     low, high = (np.asarray(end, dtype=np.float64) for end in support)
     gap = high - low
     if comparison.pairing is Pairing.KNOWN:
+        # From inside the range the farthest value is at its farther end, not the whole range away.
         constant = _constant(comparison)
         gap = np.maximum(constant - low, high - constant)
     return float(np.mean(gap * gap))
@@ -207,6 +219,8 @@ def _constants(comparison: Comparison) -> np.ndarray | None:
     """Return the known constant (N,) of a comparison, None for any other distribution."""
     if comparison.pairing is not Pairing.KNOWN:
         return None
+    # Untrimmed, because trimmed cells repeat the mean of their neighbour: a heavy trim could make
+    # another distribution look constant.
     side = comparison.side(0.0)
     partners, spread = to_numpy(side.partners), to_numpy(side.spread)
     if np.any(partners != partners[:, :1]) or np.any(spread != 0.0):

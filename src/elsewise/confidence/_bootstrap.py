@@ -1,6 +1,7 @@
 """The percentile bootstrap: a resample of sorted values is known by the ranks of its rows.
 
-Each draw sorts small integers, in the way that this processor is quickest at.
+The paper names it beside its bands, after eq. (11). Each draw sorts small integers, in the way
+that this processor is quickest at.
 The percentile method is the valid one here: a distance is a norm, and the ball around the true
 difference lies inside a half-space, so the limit covers at every distance, zero included, where
 the "basic" method falls below the estimate.
@@ -52,6 +53,8 @@ class BootstrapLimit(UpperLimit):
         if bound < self.estimate:
             return 0.0
         met = int(np.searchsorted(self.distances, bound, side="right"))
+        # One more than the draws, as if the sample itself were the worst of them: of B draws none
+        # can claim more than B / (B + 1).
         return met / (self.distances.size + 1)
 
 
@@ -109,10 +112,14 @@ def bootstrap_distances(comparison: Comparison, draws: int, rng: np.random.Gener
         if fixed is None:
             gap = moved - known[:, None, at_fixed]
         else:
+            # Paired rows are drawn together, because a row and its counterfactual come from the
+            # same draw.
             if comparison.pairing is Pairing.INDEPENDENT:
                 rows = fixed_rng.integers(m, size=(size, m))
             gap = moved - _resample(fixed, rows)[..., at_fixed]
         gap *= gap
+        # Squares are averaged over directions before the root is taken, as in eq. (2): the mean of
+        # the roots would be smaller.
         squares.append(np.mean(gap @ pieces.weights + spread[:, None], axis=0))
     return np.asarray(np.sqrt(np.concatenate(squares)))
 
@@ -130,6 +137,8 @@ class _Table(NamedTuple):
     @classmethod
     def of(cls, ranked: Ranked) -> _Table:
         values = to_numpy(ranked.sorted)
+        # Ranks of up to 65,536 rows fit in 16 bits, a quarter of what sorting the values would
+        # move.
         dtype, kind = _quickest_sort() if values.shape[-1] <= 1 << 16 else (np.int32, None)
         return cls(inverse_permutation(to_numpy(ranked.order)).astype(dtype), values, kind)
 
@@ -154,6 +163,7 @@ def _quickest_sort() -> tuple[Any, Any]:
             start = time.perf_counter()
             copy.sort(axis=-1, kind=way[1])
             spent.append(time.perf_counter() - start)
+        # Other work on the machine only ever makes a try slower, so the quickest one is compared.
         return min(spent)
 
     return min(SORTS, key=seconds)

@@ -101,6 +101,8 @@ def certificate_limit(
     if wanted is Method.EXACT:
         return KnownLimit(estimate=comparison.distance)
     movers = count_movers(comparison)
+    # A cap of 0 speaks of unseen rows, too. That no row of the sample moved is not enough: movers
+    # may be too rare to be in it.
     if cap == 0.0 and movers == 0:
         return KnownLimit(
             method="nothing moves",
@@ -175,6 +177,8 @@ def _far_movers(comparison: Comparison, movers: int) -> np.ndarray | None:
     moves = np.sqrt(to_numpy(row_costs(comparison)))
     least = ROUNDING * _largest_value(comparison)
     if movers >= FEW_MOVERS:
+        # The fixed side's spread, where there is one: that of the moved rows would make the
+        # threshold depend on how far they went.
         values = to_numpy(comparison.samples[-1].sorted)
         spread = float(np.sqrt(np.mean(np.var(values, axis=-1))))
         least = max(least, NUDGE * spread)
@@ -193,6 +197,9 @@ def _few_movers(
 
     Whether ranks are counted is decided by the number of rows, the level and the trim alone.
     """
+    # So large a share may move though no row of the sample did. If it reaches the trim, the ranks
+    # passed leave the trimmed range and the limit is infinite: no error is spent on it. The level
+    # is that of half the error, which is what `best_of_two` leaves to each.
     if share_above(0, comparison.shape[1], (1.0 + level) / 2.0) >= comparison.trim:
         return finite
     shifted = rank_shift_limit(comparison, far, support)
@@ -213,10 +220,12 @@ def _bounded_default(
     clear = normal.estimate >= CLEAR_ERRORS * normal.standard_error
     if clear and min(comparison.sizes) >= CLEAR_ROWS:
         return normal
+    # The fewest draws with an order statistic at this level: B / (B + 1) >= level.
     needed = math.ceil(level / (1.0 - level) - 1e-9)
     allowed = allowed_draws(comparison)
     if allowed >= draws or allowed >= max(FEWEST_DRAWS, needed):
         drawn = bootstrap_limit(_once_more(comparison), min(draws, allowed), rng)
+        # `_once_more` may have added a row; the estimate stays that of the rows themselves.
         return largest(replace(drawn, estimate=normal.estimate), normal)
     return normal
 

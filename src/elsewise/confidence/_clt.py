@@ -34,6 +34,7 @@ class CLTLimit(ContinuousLimit):
             return float("inf")
         # Below the median the correction would make the limit fall with the level.
         z = max(float(ndtri(level)), 0.0)
+        # Edgeworth's first term for a mean divided by its own standard error, inverted.
         return self.estimate + self.standard_error * (z + self.skewness * (2 * z * z + 1) / 6)
 
 
@@ -63,6 +64,8 @@ def normal_limit(estimate: float, parts: tuple[Array, ...]) -> CLTLimit:
     sums = [(float(namespace(move).sum(move * move)), move.shape[0]) for move in moves]
     # size / (size - 1): influences are centred at their own mean, which costs a degree of freedom.
     deviation = math.sqrt(sum(squares * size / (size - 1) for squares, size in sums))
+    # At 0 the root has no derivative and the square no first-order term, so there is no normal
+    # limit. Where nothing moves, `certificate_limit` takes another one.
     if estimate == 0.0 or deviation == 0.0:
         return CLTLimit(estimate=estimate, standard_error=0.0, skewness=0.0)
     # Third moments of independent sums add up; Edgeworth's first term needs no more than that.

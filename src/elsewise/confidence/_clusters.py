@@ -50,6 +50,7 @@ def clustered_limit(comparison: Comparison, limit: UpperLimit, clusters: np.ndar
     >>> round(excess, 1)
     2.0
     """
+    # Clusters are those of the explained rows: a target's sample has none.
     _, (rows, *_) = influence(comparison)
     factor = design_factor(to_numpy(rows), clusters)
     found = _ClusteredLimit(
@@ -58,6 +59,7 @@ def clustered_limit(comparison: Comparison, limit: UpperLimit, clusters: np.ndar
     count, doubt = np.unique(clusters).size, ""
     if count < FEWEST_ROWS:
         doubt = f"there are only {count} clusters"
+    # Ten rows of one customer are one mover.
     elif is_coupled(comparison) and len(set(clusters[row_costs(comparison) > 0.0])) < FEW_MOVERS:
         doubt = "rows of fewer than ten clusters moved"
     return found.doubted(doubt) if doubt and not limit.doubt else found

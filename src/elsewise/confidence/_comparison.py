@@ -86,6 +86,7 @@ class Comparison:
         """
         _check(moving, trim)
         (ranked,) = _ranked(moving)
+        # The i-th smallest row meets the mean of the quantile function from (i - 1) / n to i / n.
         for name, side in (("known", known), ("known_untrimmed", known_untrimmed)):
             if tuple(side.partners.shape) != tuple(moving.shape):
                 raise InvalidInput(
@@ -125,6 +126,8 @@ class Comparison:
         >>> Comparison.paired(x + 3.0, x, 0.0).of(x - 4.0).distance
         4.0
         """
+        # What was prepared stays right: it depends on the number of moving rows, not on their
+        # values.
         return replace(self, moving=_ranked(moving)[0])
 
     @property
@@ -155,6 +158,7 @@ class Comparison:
 
     def side(self, trim: float) -> Reference:
         """Return the fixed side as the moving rows see it, trimmed or (with 0) not."""
+        # There from the start for a known target, after `prepared` for a sample, else made anew.
         known = self.known if trim else self.known_untrimmed
         if known is not None:
             return known
@@ -164,6 +168,7 @@ class Comparison:
 
 def root_distance(moving_sorted: Array, side: Reference) -> float:
     """Return the root of the mean over directions of the squared distances."""
+    # The mean of squares, then the root, as in eq. (2): influences add up over directions only so.
     xp = namespace(moving_sorted)
     return math.sqrt(float(xp.mean(sorted_squared_distances(moving_sorted, side))))
 
@@ -191,6 +196,7 @@ def _check(moving: Array, trim: float) -> None:
 
 def _ranked(*sides: Array) -> tuple[Ranked, ...]:
     """Sort in the precision given, go on in double precision."""
+    # Single precision halves what a sort moves, but sums over many rows need double.
     xp = namespace(*sides)
     return tuple(
         Ranked(xp.astype(ranked.sorted, xp.float64, copy=False), ranked.order)

@@ -55,6 +55,7 @@ def doubt_of(comparison: Comparison, *, known_range: bool = False) -> str:
     """
     fewest = min(comparison.sizes)
     which = f"{fewest} rows" if fewest == comparison.shape[1] else f"{fewest} values of the target"
+    # Only one reason is told: the one that matters most is looked for first.
     if is_small(comparison):
         return f"nothing is trimmed and there are only {which}"
     if fewest < FEWEST_ROWS:
@@ -75,6 +76,7 @@ def _kurtosis(comparison: Comparison) -> float:
         xp = namespace(side.sorted)
         squares = (side.sorted - xp.mean(side.sorted, axis=-1, keepdims=True)) ** 2
         second, fourth = xp.mean(squares, axis=-1), xp.mean(squares**2, axis=-1)
+        # A direction in which nothing varies has no tails; 0 / 0 would be NaN and hide the others.
         flat = second == 0
         found.append(xp.mean(xp.where(flat, fourth, fourth / xp.where(flat, 1.0, second) ** 2)))
     return max(map(float, found))

@@ -101,6 +101,8 @@ def mean_interval(
             fix="widen the support to all values that can occur",
         )
     unit = np.clip((values - low) / (high - low), 0.0, 1.0)
+    # Either side has half of the error. Bets give upper limits, so the lower one is 1 minus the
+    # upper limit of 1 - numbers.
     above = _upper_mean(place_bets(unit, side, rng), side)
     below = 1.0 - _upper_mean(place_bets(1.0 - unit, side, rng), side)
     return Interval(
@@ -125,13 +127,16 @@ def _skew_corrected(
     n, mean, side = values.size, float(np.mean(values)), (1.0 + level) / 2.0
     deviation = float(np.std(values, ddof=1))
     skewness = 0.0
+    # Of numbers that are equal but for rounding, the third moment is noise over noise.
     if deviation > 1e-12 * abs(mean):
         skewness = float(np.mean(((values - mean) / deviation) ** 3))
     reach = float(stdtrit(n - 1, side)) / math.sqrt(n)
     ends = np.array([reach, -reach])
     if abs(skewness) > 1e-6:
+        # The transform is ((1 + g W / 3)^3 - 1) / g + g / (6 n), so that a cube root inverts it.
         cubic = 1.0 + skewness * (ends - skewness / (6.0 * n))
         ends = 3.0 / skewness * (np.cbrt(cubic) - 1.0)
+    # W is (mean - truth) / deviation: its upper end gives the lower limit of the truth.
     lower, upper = mean - deviation * ends
     heavy = abs(skewness) > most * math.sqrt(n)
     return Interval(
@@ -186,6 +191,8 @@ def move_interval(
     (0.73, 0.75, '')
     """
     labels = np.arange(squares.size) if clusters is None else clusters
+    # How many clusters there are, how many with a row that moved at all, and how many with one that
+    # moved by more than a nudge. Thresholds are squared like the moves; no square is below -1.
     n, moved, clearly = (
         np.unique(labels[squares > least]).size for least in (-1.0, ROUNDING**2, NUDGE**2)
     )
@@ -194,6 +201,7 @@ def move_interval(
         found = Interval(
             estimate=mean,
             lower=0.0,
+            # The mean is at most the share that moves times the farthest squared move.
             upper=(farthest if moved else cap or 0.0) * share_above(moved, n, confidence),
             level=confidence,
             method="farthest move, Clopper-Pearson",
@@ -283,7 +291,9 @@ def design_factor(influences: np.ndarray, clusters: np.ndarray) -> float:
     if single == 0.0:
         return math.sqrt(float(np.sum(sizes**2)) / float(np.sum(sizes)))
     sums = np.bincount(labels, influences)
+    # Sums by cluster vary about a mean that was estimated: one degree of freedom, as in a variance.
     together = float(np.sum(sums**2)) * sizes.size / max(1, sizes.size - 1)
+    # At least 1: clusters that are more even than chance are luck, and must not shorten a limit.
     return math.sqrt(max(1.0, together / single))
 
 

@@ -58,7 +58,10 @@ class UpperLimit:
         raise NotImplementedError
 
     def probability(self, bound: float) -> float:
-        """Return the largest level at which the limit is at most ``bound``; 0 if there is none."""
+        """Return the largest level at which the limit is at most ``bound``; 0 if there is none.
+
+        For U_x and U_y it is what the paper's eq. (3) asks P to stay under, on the root scale.
+        """
         raise NotImplementedError
 
     def doubted(self, doubt: str) -> Self:
@@ -103,6 +106,7 @@ class ContinuousLimit(UpperLimit):
     def probability(self, bound: float) -> float:
         if self.at(1.0) <= bound:
             return 1.0
+        # The limit at `met` is within the bound (0 claims nothing), that at `missed` is not.
         met, missed = 0, GRID
         while missed - met > 1:
             middle = (met + missed) // 2
@@ -140,6 +144,7 @@ def share_above(count: float, rows: float, level: float) -> float:
     >>> round(share_above(0, 100, 0.95), 4)
     0.0295
     """
+    # Counts need not be whole: rows in clusters count as fewer. Of all rows no share is too large.
     return float(betaincinv(count + 1, rows - count, level)) if count < rows else 1.0
 
 

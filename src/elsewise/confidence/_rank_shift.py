@@ -49,11 +49,15 @@ class RankShiftLimit(ContinuousLimit):
             return math.inf
         if self.rest is None:
             return max(self.estimate, self._shifted(level))
+        # Bonferroni between the number of movers and what the nudges add; the distances themselves
+        # add up at most, by the triangle inequality.
         error = 1.0 - level
         nudged = self.rest.upper(1.0 - REST * error)
         return max(self.estimate, self._shifted(1.0 - (1.0 - REST) * error) + nudged)
 
     def _shifted(self, level: float) -> float:
+        # A share of the population in ranks of the sample, which is rarely whole: interpolating
+        # keeps the limit continuous in the level.
         passed = self.rows * share_above(self.movers, self.rows, level)
         whole = math.floor(passed)
         part, squared = passed - whole, self.squares(whole)
@@ -93,9 +97,11 @@ def rank_shift_limit(
         partners = comparison.side(0.0).partners[:, :1]
     else:
         partners = comparison.fixed.rows
+    # Far movers are put back to their partners: what is left is the move of all other rows.
     still = comparison.of(xp.where(asarray_like(movers, moving) > 0, partners, moving))
     hardly = float(xp.max(xp.abs(still.moving.rows - partners))) > 0.0
     low, high = ends_of(support, comparison.shape[0])
+    # Ranks beyond the sample end at the support, which is infinite where it is not known.
     values = np.concatenate([low, to_numpy(still.moving.sorted), high], axis=-1)
     return RankShiftLimit(
         estimate=comparison.distance,

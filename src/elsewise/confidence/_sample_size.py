@@ -80,6 +80,8 @@ def suggested_rows(
         raise InvalidInput("limit", expected="a finite number", received=limit, fix=fix)
     # With root^2 = wanted / rows: sqrt(truth^2 + bias / root^2) + excess / root = bound.
     excess, bias, room = limit - estimate, estimate**2 - truth**2, bound**2 - truth**2
+    # Squared, that is a quadratic equation; the larger solution keeps excess / root under the
+    # bound.
     root = (bound * excess + math.sqrt((excess * truth) ** 2 + bias * room)) / room
     return max(rows, math.ceil(rows * root * root - 1e-9 * rows))
 
@@ -140,8 +142,11 @@ def rows_needed(
     def enough(upper: float) -> int:
         # What old rows (of this number) and new ones may be off adds up like errors do.
         old, needed = _unlucky(debiased, bound, luck), math.inf
+        # How lucky new rows may be depends on how many there are: a fixed point, reached in a few
+        # rounds.
         for _ in range(10):
             new = float(ndtri(SUCCESS)) * luck * math.sqrt(rows / needed)
+            # Luck takes half of what room is left at most, or no number of rows would do.
             nearer = max(bound - math.hypot(old, new), debiased + (bound - old - debiased) / 2.0)
             needed = suggested_rows(upper, limit.estimate, nearer, rows, debiased)
         return int(needed)
@@ -152,6 +157,7 @@ def rows_needed(
         default = certificate_limit(
             comparison, DRAWS, rng, level=level, method=Method.ASYMPTOTIC
         ).upper(level)
+        # A Poisson count of mean 13 reaches ten with probability 0.83, so in four samples of five.
         needed = max(math.ceil(1.3 * rows * FEW_MOVERS / movers), enough(default))
     return debiased, needed
 

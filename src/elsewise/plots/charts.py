@@ -215,6 +215,7 @@ def _band(
     values: np.ndarray, levels: np.ndarray, confidence: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """Band of the quantiles at these levels; NaN where it leaves the sample."""
+    # Dvoretzky, Kiefer and Wolfowitz, with Massart's constant of 2: two-sided, for every n.
     radius = math.sqrt(math.log(2.0 / (1.0 - confidence)) / (2.0 * values.size))
     ends = []
     for shifted in (levels - radius, levels + radius):
@@ -302,6 +303,7 @@ def dumbbells(column: Column, *, single: bool = False) -> Chart | None:
     parts = np.array_split(order, count)
     start, end = (np.array([np.median(v[part]) for part in parts]) for v in (before, after))
     heights = -np.arange(count, dtype=np.float64)
+    # A NaN after each pair lifts the pen, so that all dumbbells are one line.
     links = np.stack([start, end, np.full(count, np.nan)], axis=1).ravel()
     size, name = round(order.size / count), one_line(column.name, 40)
     each = "a changed row" if size == 1 else f"the median of about {size} changed rows"
@@ -342,6 +344,7 @@ def flow(column: Column) -> Flow | None:
     for i, k in np.argwhere(mass):
         thickness = float(unit * mass[i, k])
         bands.append(Band(float(tops[0][i]), float(tops[1][k]), thickness))
+        # The next band of the level begins where this one ends.
         tops[0][i] += thickness
         tops[1][k] += thickness
     return Flow(

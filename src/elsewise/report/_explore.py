@@ -88,11 +88,13 @@ def _data(view: View) -> str:
         rows = np.arange(view.rows)
         if size < view.rows:
             rng = np.random.default_rng(view.explanation.problem.seed)
+            # The seed of the answer: the same run gives the same page, byte for byte.
             rows = np.sort(rng.choice(view.rows, size, replace=False))
         text = json.dumps(_content(view, rows), allow_nan=False, separators=(",", ":"))
         text = text.translate(INERT)
         if len(text) <= MOST_BYTES or size <= 2:
             return text
+        # How many bytes a row takes depends on names and levels, so the size is found by halving.
         size //= 2
 
 

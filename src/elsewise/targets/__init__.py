@@ -146,6 +146,7 @@ def distribution(known: Any) -> DistributionTarget:
     >>> target.name
     'distribution(beta(0.1, 0.9))'
     """
+    # A distribution without shape parameters, such as scipy.stats.norm, needs no arguments.
     if hasattr(known, "freeze") and not known.shapes:
         known = known.freeze()
     if hasattr(known, "dist") and hasattr(known, "ppf"):
@@ -400,6 +401,8 @@ def from_dict(saved: Mapping[str, Any]) -> Target:
 
 def _resolved_share(*saved: Any) -> ResolvedShare:
     """Rebuild a share of known rows from its ``to_dict``."""
+    # In the order of `ResolvedShare.to_dict`, which writes the threshold among the share's own
+    # fields.
     value, of, cutoff, margin, threshold, *more, falling = saved
     names = [field.name for field in fields(Share)]
     known = Share(**dict(zip(names, (value, of, cutoff, margin, *more), strict=True)))

@@ -46,6 +46,7 @@ def rows_of(argument: str, values: Any) -> np.ndarray:
 
 def level_of(argument: str, value: Any, nobody: float | None = None) -> Level:
     """Return a number, or one number per output column; ``nobody`` in the place of each None."""
+    # None says that a column does not matter: only the other numbers are checked.
     if nobody is not None and isinstance(value, list | tuple) and None in value:
         cared = [part for part in value if part is not None]
         if cared:

@@ -136,6 +136,8 @@ class DistributionTarget:
             halves = self._panel(upper, left, middle), self._panel(upper, middle, right)
             fine_weight, fine_value = (np.hstack(pair) for pair in zip(*halves, strict=True))
 
+            # Moments about a value of the piece: about 0, a large mean would hide the change in its
+            # rounding.
             origin = value[:, :1]
             change = _moments(fine_weight, fine_value - origin) - _moments(weight, value - origin)
             done = np.abs(change[0]) <= error * width
@@ -219,6 +221,8 @@ def from_function(function: Callable[..., Any], name: str, saved: Any = None) ->
     return DistributionTarget(
         name=name,
         quantile=quantile,
+        # A function of the level knows nothing of the distance to 1, so the upper tail is only as
+        # fine as doubles are near 1.
         upper_quantile=lambda levels: quantile(1.0 - levels),
         saved=saved,
     )

@@ -140,6 +140,7 @@ def question_of(target: Target, columns: int, *, probability: bool = False) -> Q
         return replace(every, wanted=wanted, subject=several)
     if target.kind in ("mean", "shift") and columns == 1:
         relative = target.kind == "shift"
+        # The sign says whether the mean has an upper or a lower limit.
         amount = float(np.ravel(target.level if relative else target.about)[0])
         return Question(
             kind="mean",
@@ -153,6 +154,8 @@ def question_of(target: Target, columns: int, *, probability: bool = False) -> Q
 
 def _share_question(target: ResolvedShare, columns: int, probability: bool) -> Question:
     share, wanted = target.share, target.share.wanted(columns)
+    # A share that is to fall is asked as one of the other outputs that is to rise, so that the row
+    # steps only ever bring rows into a set.
     every = share.direction == "every"
     return Question(
         kind="every" if every else "share",
@@ -178,6 +181,7 @@ def check_levels(target: Target, support: tuple[float, float] | None, probabilit
     """
     if support is None or not isinstance(target, Constant | Derived):
         return
+    # Their numbers are differences and factors, not outputs.
     if isinstance(target, Derived) and target.kind in ("shift", "scale"):
         return
     if isinstance(target, Constant) and target.tolerance is None:

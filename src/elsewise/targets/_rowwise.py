@@ -81,6 +81,7 @@ class Constant:
         """Return the wanted outputs (n, K) of rows with these factual outputs (n, K)."""
         _check_columns(self, outputs)
         xp = namespace(outputs)
+        # NaN marks a column that does not matter: there every row wants the output it has.
         level = xp.zeros_like(outputs) + asarray_like(self.level, outputs)
         return xp.where(xp.isnan(level), outputs, level)
 

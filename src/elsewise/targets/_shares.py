@@ -216,6 +216,8 @@ class ResolvedShare(Derived):
             wanted = xp.full_like(outputs, share.cutoff + sign * share.margin)
         else:
             # The mixture with certainty of a class at which it leads by the margin.
+            # A share p of certainty makes the lead (1 - p) lead + p; the p for which that is the
+            # margin.
             apart = 1.0 - xp.where(asked, lead, xp.zeros_like(lead))  # asked: lead < 0
             part = xp.where(asked, (share.margin - lead) / apart, xp.zeros_like(lead))
             own = is_column(outputs, column)
@@ -248,4 +250,5 @@ def _toward(lead: Array, falling: bool) -> Array:
 def is_column(outputs: Array, column: int) -> Array:
     """Return a boolean array (1, K): which output is the class."""
     xp = namespace(outputs)
+    # By counting, which gives a mask of the library and on the device of the outputs.
     return xp.cumulative_sum(xp.ones_like(outputs[:1, ...]), axis=-1) == column + 1

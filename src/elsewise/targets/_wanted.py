@@ -44,6 +44,7 @@ class Wanted:
     def contains(self, outputs: np.ndarray) -> np.ndarray:
         """Return, bool (n,), which of the outputs (n, K) are wanted."""
         if self.column is not None:
+            # Strictly: of two classes that tie, neither is the most likely.
             inside = outputs[:, self.column] > self._best_rival(outputs)
         else:
             lower, upper = self._ends(outputs.shape[1])
@@ -63,8 +64,12 @@ class Wanted:
         scaled = gradient * _link_slope(outputs, self._logit(probability))[:, :, None]
         if self.column is not None:
             others = np.delete(np.arange(outputs.shape[1]), self.column)
+            # The strongest of the other classes where the row is now; along a step another may take
+            # over.
             rival = others[np.argmax(outputs[:, others], axis=1)]
             return self._signed(scaled[:, self.column, :] - scaled[rows, rival, :])
+        # The slope of a minimum is that of its smallest part. The first K gaps rise with the
+        # output, the last K fall with it.
         binding = np.argmin(self._gaps(outputs, probability), axis=1)
         columns = outputs.shape[1]
         sign = np.where(binding < columns, 1.0, -1.0)
@@ -103,6 +108,7 @@ def _link(values: np.ndarray, scale: str) -> np.ndarray:
         return values
     inner = np.clip(values, EDGE, 1.0 - EDGE)
     found = np.log(inner) - (np.log1p(-inner) if scale == "logit" else 0.0)
+    # An end that is infinite stays so, whatever the scale.
     return np.asarray(np.where(np.isinf(values), values, found))
 
 

@@ -49,6 +49,7 @@ def direction_blocks(
     """
     if dimension > WIDE:
         return _grouped_directions(dimension, rng)
+    # In one dimension directions are 1 and -1, which give the same distance.
     blocks = -(-minimum // dimension) if dimension > 1 else 1
     q = _orthonormal(blocks, dimension, rng)
     return np.ascontiguousarray(q.transpose(1, 0, 2).reshape(dimension, blocks * dimension))
@@ -95,6 +96,7 @@ def pack_directions(directions: Any) -> Array:
     if not sparse.issparse(directions):
         return directions
     count = directions.shape[1]
+    # Row numbers as floats, to share one array with the values: exact up to 2^53.
     parts = directions.data, directions.indices
     return np.stack([part.reshape(count, -1).T.astype(np.float64) for part in parts], axis=-1)
 
@@ -162,6 +164,7 @@ def direction_parts(directions: Array, rows: int) -> list[Array]:
     size = max(FEWEST, (DEVICE_PART if on_device(directions) else PART) // rows)
     # An even number of pieces is shared by two threads without one waiting for the other.
     pieces = 1 if count <= size else min(count, 2 * -(-count // (2 * size)))
+    # Pieces differ by one direction at most.
     ends = [-(-count * k // pieces) for k in range(pieces + 1)]
     return [directions[:, low:high] for low, high in pairwise(ends)]
 

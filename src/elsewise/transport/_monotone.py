@@ -53,12 +53,14 @@ class MonotoneMaps:
         xp = namespace(self.knots)
         gaps = self.knots[:, 1:] - self.knots[:, :-1]
         rises = self.displacements[:, 1:] - self.displacements[:, :-1]
+        # There is no slope between tied knots; a gap of 1 stands in, so that nothing divides by 0.
         open_gaps = gaps > 0
         slopes = xp.where(open_gaps, rises / xp.where(open_gaps, gaps, xp.ones_like(gaps)), 0.0)
         # What lies before all knots is at the first place, what lies after k of them at place k.
         knots, starts = (
             xp.concat([table[:, :1], table], axis=-1) for table in (self.knots, self.displacements)
         )
+        # Displacements are constant beyond the knots, where the map itself has slope 1.
         flat = xp.zeros_like(starts[:, :1])
         slopes = xp.concat([flat, slopes, flat], axis=-1)
         locate = locator(self.knots)
@@ -101,6 +103,7 @@ def fit_monotone_maps(
     xp = namespace(moving_sorted, partners)
     n = moving_sorted.shape[-1]
     window = smoothing * math.sqrt(n)
+    # Less than one rank to either side: there is nothing to average.
     if round(window / 2) == 0:
         ones = xp.ones_like(moving_sorted[0, :])
         return MonotoneMaps(
@@ -114,6 +117,8 @@ def fit_monotone_maps(
     low, high, counts = cached_asarray_like(moving_sorted, _windows, n, size, reach)
 
     def window_means(values: Array) -> Array:
+        # Running sums give every window by two look-ups, at a cost that does not depend on its
+        # width.
         running = xp.cumulative_sum(_block_sums(values, size), axis=-1, include_initial=True)
         sums = take(running, high, axis=-1) - take(running, low, axis=-1)
         means = xp.astype(sums / counts[1:-1], values.dtype, copy=False)
@@ -193,6 +198,8 @@ def _average_ties(values_sorted: Array, attached: Array, weights: Array) -> Arra
     if not bool(xp.any(tied)):
         return attached
     opens = xp.concat([xp.ones_like(tied[:, :1]), ~tied], axis=-1)
+    # All directions in one flat array. The first value of a row opens a run, so none crosses from
+    # one direction into the next.
     flat = xp.reshape(opens, (-1,))
     runs = xp.cumulative_sum(xp.astype(flat, xp.int64)) - 1
     starts = xp.nonzero(flat)[0]
@@ -213,7 +220,8 @@ def _average_ties(values_sorted: Array, attached: Array, weights: Array) -> Arra
 def transported(maps: MonotoneMaps, points: Array, directions: Array) -> Array:
     """Move points (n, d) by the mean of their directional displacements.
 
-    For complete orthonormal blocks this is the minimizer of mean_k (theta_k . z - t_ik)^2 over z.
+    For complete orthonormal blocks this is the minimizer of mean_k (theta_k . z - t_ik)^2 over z,
+    the part of row i in the paper's eq. (12) with its plans fixed.
     Rows are looked at a few at a time, in threads.
 
     Examples

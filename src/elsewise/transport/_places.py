@@ -73,6 +73,7 @@ def _numpy_locator(knots: np.ndarray) -> Locate:
         count = buckets * size
         with np.errstate(divide="ignore", over="ignore"):
             scale = count / (knots[:, -1:] - first)
+        # All knots are equal, or too close for a double to tell: one bucket takes everything.
         scale[~np.isfinite(scale)] = 0.0
         bucket = _bucket(first, scale, count, row)
         filled = np.bincount(bucket(knots).ravel(), minlength=rows * count).reshape(rows, count)
@@ -81,11 +82,14 @@ def _numpy_locator(knots: np.ndarray) -> Locate:
             break
     else:
         return lambda points: count_before(knots, points) + table_start
+    # Knots in earlier buckets of the row, plus where the row's table begins.
     start = (np.cumsum(filled, axis=1) - filled + table_start).ravel()
+    # The knot after each place; infinity after the last ends the search there.
     following = np.concatenate([knots, np.full_like(first, np.inf)], axis=1).ravel()
 
     def search(points: np.ndarray) -> np.ndarray:
         found: np.ndarray = start[bucket(points)]
+        # No bucket holds more knots than this, and a place that is right already stays.
         for _ in range(rounds):
             found += following[found] <= points
         return found

@@ -63,7 +63,10 @@ def _packed(projections: np.ndarray) -> Ranked | None:
     keys = bits >> (8 * integer.itemsize - 1)
     keys &= np.iinfo(integer).max
     keys ^= bits
+    # As many of the lowest bits as it takes to number n rows.
     room = (n - 1).bit_length()
+    # A single and the number of its row fit side by side in 64 bits. Of a double the last digits
+    # give way, and `_put_right` mends the order of values that differed only there.
     if integer.itemsize == 4:
         keys, room = keys.astype(np.int64) << 32, 32
     else:
@@ -72,6 +75,7 @@ def _packed(projections: np.ndarray) -> Ranked | None:
     keys |= np.arange(n)
     keys.sort(axis=-1)
     keys &= (1 << room) - 1
+    # The keys have lost digits, so values are read from the projections.
     found = Ranked(take_ranked(projections, keys), keys)
     return found if _put_right(found) else None
 

@@ -65,6 +65,7 @@ def segments(n: int, m: int, trim: float = 0.0) -> Segments:
     # Levels i/n and j/m as integers over n*m/gcd, so that common levels merge exactly.
     levels = np.union1d(np.arange(n + 1) * (m // common), np.arange(m + 1) * (n // common))
     total = n * (m // common)
+    # Twice the middle of each piece, as integers: its rank is a floor that no rounding can shift.
     middles = levels[:-1] + levels[1:]
     edges = np.clip(levels / total, trim, 1.0 - trim)
     weights = np.diff(edges) / (1.0 - 2.0 * trim)
@@ -72,6 +73,7 @@ def segments(n: int, m: int, trim: float = 0.0) -> Segments:
     x = (middles[keep] * n) // (2 * total)
     y = (middles[keep] * m) // (2 * total)
     pieces = Segments(x, y, weights[keep])
+    # Cached, and so shared by all callers.
     for array in pieces:
         array.flags.writeable = False
     return pieces
@@ -81,6 +83,7 @@ def segments(n: int, m: int, trim: float = 0.0) -> Segments:
 class Reference:
     """The fixed side of a distance, as n moving rows of equal weight see it.
 
+    It turns the paper's eq. (4), an integral over levels, into a sum over ranks, trimmed or not.
     Over the quantile cell of rank i the fixed side has a mean (the partner) and a variance;
     the variances only add a constant: ``W_k^2 = sum_i w_i (x_(i) - partner_ki)^2 + spread_k``.
     """
@@ -120,6 +123,7 @@ def reference(fixed_sorted: Array, n: int, trim: float = 0.0) -> Reference:
     """
     xp = namespace(fixed_sorted)
     m = fixed_sorted.shape[-1]
+    # Rank i meets rank i alone: one value in each cell, and no variance within it.
     if n == m:
         return Reference(
             partners=fixed_sorted,
@@ -170,7 +174,7 @@ def _cells(n: int, trim: float) -> tuple[np.ndarray]:
 
 
 def sorted_squared_distances(moving_sorted: Array, fixed: Reference) -> Array:
-    """Squared distances (N,) between sorted rows (N, n) and a prepared fixed side, in float64."""
+    """Squared distances (N,), eq. (4), of sorted rows (N, n) to a prepared side, in float64."""
     xp = namespace(moving_sorted, fixed.partners)
     gap = moving_sorted - fixed.partners
     if gap.dtype == xp.float64:
