@@ -15,7 +15,7 @@ from elsewise.analysis import Column, columns_of
 from elsewise.analysis._tree import smallest_leaf, sub_populations
 from elsewise.errors import InvalidInput
 from elsewise.explanation import Explanation
-from elsewise.text import one_line, signed
+from elsewise.text import one_line
 
 __all__ = ["surprises"]
 
@@ -35,6 +35,11 @@ DTYPES: dict[str, Any] = {
     "effect": "float64",
     "words": object,
 }
+
+
+def signed(value: float) -> str:
+    """Return an amount with its sign."""
+    return f"{value:+,.0f}" if abs(value) >= 1000 else f"{value:+.3g}"
 
 
 def surprises(explanation: Explanation, expected: Mapping[Hashable, float]) -> pd.DataFrame:

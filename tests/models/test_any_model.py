@@ -672,7 +672,7 @@ BAD = {
             score, mixed(), schema=ew.Schema.infer(mixed()).rule(lambda rows: rows["wealth"] > 0)
         ),
         InvalidInput,
-        "rule 1.*KeyError",
+        "rule 1.*a function of columns of the frame, received one that reads 'wealth'",
     ),
     "contradictory ranges": (
         lambda: ew.Schema.infer(mixed()).range("rate", 1.0, -1.0),
