@@ -72,7 +72,7 @@ def knee(inputs: Sequence[float], outputs: Sequence[float]) -> int:
 
     Examples
     --------
-    >>> knee([0.0, 0.1, 1.0], [1.0, 0.1, 0.0]), knee([0.0, 0.5, 1.0], [1.0, 0.5, 0.0])
+    >>> knee([0.0, 0.1, 1.0], [1.0, 0.05, 0.0]), knee([0.0, 0.5, 1.0], [1.0, 0.5, 0.0])
     (1, 2)
     """
     goal = knee_level(outputs)
