@@ -168,6 +168,16 @@ def test_halves_share_no_row_and_leave_none_out(target: str) -> None:
         np.testing.assert_allclose(np.sort(np.concatenate(both)), values)
 
 
+def test_which_rows_a_share_asks_to_pass_is_learned_on_the_rows_of_the_fit() -> None:
+    share = ew.targets.share(0.9, above=0.5)
+    problem = request(target=share, bounds=Bounds(outputs=0.2)).problem
+    seen = halve(problem).fitted.precise_outputs
+    assert problem.target == share.resolved(seen)
+    assert problem.target != share.resolved(problem.precise_outputs)
+    described = request(target=share, bounds=Bounds(outputs=0.2), certify="in-sample").problem
+    assert described.target == share.resolved(described.precise_outputs)
+
+
 def test_rows_that_are_as_wanted_or_break_a_rule_stay() -> None:
     schema = Schema.infer(ROWS).rule(lambda rows: rows["a"] < 1.0)
     problem = request(schema=schema, target=ew.targets.at_least(0.5)).problem

@@ -14,12 +14,13 @@ from elsewise.confidence import Method
 from elsewise.errors import InvalidInput
 from elsewise.features import Encoder, Schema
 from elsewise.request._bounds import Bounds
+from elsewise.request._halve import halve
 from elsewise.request._kinds import Kind
 from elsewise.request._pose import pose
 from elsewise.request._problem import Problem
 from elsewise.request._request import Request
 from elsewise.settings import Settings
-from elsewise.targets import Question, Sample, question_of
+from elsewise.targets import Question, ResolvedShare, Sample, question_of
 
 CERTIFY = ("auto", "held-out", "in-sample")
 # With this many rows "auto" holds out half of them.
@@ -54,7 +55,12 @@ def ask(request: Request) -> Asked:
     kind = _kind(request.certify, bounds, rows)
     problem, encoder = pose(request, bounds)
     _check_certifiable(problem)
-    return Asked(problem, encoder, settings, kind, _question(problem, settings))
+    question, target = _question(problem, settings), problem.target
+    if kind is Kind.HELD_OUT and question is None and isinstance(target, ResolvedShare):
+        # Which rows are to pass is learned from the rows of the fit; the others only count.
+        seen = halve(problem, settings.fit_rows).fitted.precise_outputs
+        problem = replace(problem, target=target.share.resolved(seen, falling=target.falling))
+    return Asked(problem, encoder, settings, kind, question)
 
 
 def _question(problem: Problem, settings: Settings) -> Question | None:

@@ -127,11 +127,12 @@ class Share:
         expected, fix = f"one of the classes {list(labels)}", f"share(0.6, of={labels[-1]!r})"
         raise InvalidInput("of", expected=expected, received=repr(self.of), fix=fix)
 
-    def resolved(self, outputs: Array) -> ResolvedShare:
+    def resolved(self, outputs: Array, falling: bool | None = None) -> ResolvedShare:
         """Return the target row by row, for a population with these factual outputs (n, K).
 
         As many rows as the share needs are asked to pass, those nearest to it first; rows with
-        equal outputs are asked together. The others keep their output.
+        equal outputs are asked together. The others keep their output. Whether the share is to fall
+        is ``falling``, or what these rows say.
 
         Examples
         --------
@@ -140,8 +141,9 @@ class Share:
         array([[0.1, 0.3, 0.5, 0.9]])
         """
         lead = to_numpy(self.lead(outputs))
-        before = float(np.mean(lead >= 0.0))
-        falling = self.direction == "at_most" or (self.direction == "to" and before > self.value)
+        if falling is None:
+            more = float(np.mean(lead >= 0.0)) > self.value
+            falling = self.direction == "at_most" or (self.direction == "to" and more)
         toward = np.sort(_toward(lead, falling))[::-1]
         needed = 1.0 - self.value if falling else self.value
         # A share that is a whole number of rows asks for no row more, in spite of rounding.
