@@ -28,7 +28,6 @@ from elsewise.confidence import (
     notice_of,
     support_cap,
 )
-from elsewise.confidence._betting import is_coupled
 from elsewise.confidence._bootstrap import bootstrap_distances
 from elsewise.transport import Ranked, segments
 
@@ -273,7 +272,7 @@ def _stacked(parts: list[tuple[float, np.ndarray]]) -> Answer:
 
 def _cap(scenario: Scenario, comparison: Comparison) -> float | None:
     """Largest cost of a row, where rows have partners."""
-    if not is_coupled(comparison):
+    if comparison.partners is None:
         return None
     if scenario.cap is not None or scenario.support is None:
         return scenario.cap

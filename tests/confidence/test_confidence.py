@@ -23,7 +23,6 @@ from elsewise.confidence import (
     UpperLimit,
     bootstrap_limit,
     clt_limit,
-    largest,
 )
 from elsewise.confidence._bootstrap import SORTS, _resample, _Table, bootstrap_distances
 from elsewise.confidence._clt import influence
@@ -520,11 +519,6 @@ def test_limits_follow_a_change_of_units(scale, shift):
 def test_comparisons_that_make_no_sense_are_refused(build, message):
     with pytest.raises(InvalidInput, match=message):
         build(np.arange(10.0).reshape(2, 5))
-
-
-def test_the_largest_of_nothing_is_refused():
-    with pytest.raises(InvalidInput, match="limits: expected at least one limit"):
-        largest()
 
 
 def test_public_names():

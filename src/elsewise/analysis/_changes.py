@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,15 +11,13 @@ import pandas as pd
 from elsewise._arrays import to_numpy
 from elsewise.analysis._columns import Column, columns_of, embedded
 from elsewise.errors import SavedRunError
-
-if TYPE_CHECKING:
-    from elsewise.explanation import Explanation
-
+from elsewise.explanation import Explanation
 
 BINS = 10
 # An empty bin counts as half a row in a PSI.
 LEAST_ROWS = 0.5
 QUANTILES = {"shift_q10": 0.1, "shift_q50": 0.5, "shift_q90": 0.9}
+NUMBERS = "rows_up", "rows_down", "median_move", "mean_before", "mean_after"
 KEPT = "(kept)"
 
 
@@ -111,25 +109,24 @@ def _effects(explanation: Explanation, columns: Sequence[Column]) -> np.ndarray:
 
 def _entry(column: Column) -> dict[str, Any]:
     before, after = column.before, column.after
+    old, new = (values[~np.isnan(values)] for values in (before, after))
     entry: dict[str, Any] = {
         "feature": column.name,
         "kind": column.kind,
         "rows_moved": float(column.moved.mean()),
+        **dict.fromkeys((*NUMBERS, *QUANTILES), np.nan),
+        "psi": psi(before, after, category=not column.numeric),
+        "ks": ks(before, after) if column.ordered else _total_variation(old, new),
     }
-    old, new = (values[~np.isnan(values)] for values in (before, after))
-    described = column.numeric and old.size > 0
-    moves = (after - before)[column.moved]
-    moves = moves[~np.isnan(moves)]
-    entry["rows_up"] = float(np.sum(moves > 0) / before.size) if described else np.nan
-    entry["rows_down"] = float(np.sum(moves < 0) / before.size) if described else np.nan
-    entry["median_move"] = float(np.median(moves)) if described and moves.size else np.nan
-    entry["mean_before"] = float(old.mean()) if described else np.nan
-    entry["mean_after"] = float(new.mean()) if described else np.nan
-    for name, level in QUANTILES.items():
-        shift = np.quantile(new, level) - np.quantile(old, level) if described else np.nan
-        entry[name] = float(shift)
-    entry["psi"] = psi(before, after, category=not column.numeric)
-    entry["ks"] = ks(before, after) if column.ordered else _total_variation(old, new)
+    if column.numeric and old.size:
+        moves = (after - before)[column.moved]
+        moves = moves[~np.isnan(moves)]
+        entry["rows_up"] = float(np.sum(moves > 0) / before.size)
+        entry["rows_down"] = float(np.sum(moves < 0) / before.size)
+        entry["median_move"] = float(np.median(moves)) if moves.size else np.nan
+        entry |= {"mean_before": float(old.mean()), "mean_after": float(new.mean())}
+        for name, level in QUANTILES.items():
+            entry[name] = float(np.quantile(new, level) - np.quantile(old, level))
     return entry
 
 

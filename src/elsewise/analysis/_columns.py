@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from elsewise._arrays import Array, changed_cells, to_numpy
 from elsewise.errors import InvalidInput
-from elsewise.features import Attribute, attributes
+from elsewise.explanation import Explanation
+from elsewise.features import Attribute, Schema, attributes
 from elsewise.text import amount, one_line
-
-if TYPE_CHECKING:
-    from elsewise.explanation import Explanation
-    from elsewise.features import Schema
-
 
 MISSING = "missing"
 """What a missing cell of a category is called."""
@@ -133,9 +129,18 @@ def columns_between(
     fixed
         Whether dates, text and the like are among them.
     """
-    return tuple(
-        _column(attribute, source, before, after) for attribute in attributes(schema, fixed=fixed)
-    )
+
+    def column(attribute: Attribute) -> Column:
+        here = list(attribute.places)
+        old, new = (
+            codes[:, here].argmax(axis=1).astype(float) if attribute.grouped else codes[:, here[0]]
+            for codes in (before, after)
+        )
+        shown = np.flatnonzero(np.isin(source, here))
+        known = {field.name: getattr(attribute, field.name) for field in fields(Attribute)}
+        return Column(**known, dimensions=shown, before=old, after=new)
+
+    return tuple(map(column, attributes(schema, fixed=fixed)))
 
 
 def column_named(explanation: Explanation, name: Hashable) -> Column:
@@ -149,24 +154,6 @@ def column_named(explanation: Explanation, name: Hashable) -> Column:
         expected="a number, a category or a one-hot group",
         received=f"{name!r}, {described.notice or f'a part of the group {described.group!r}'}",
         fix="draw the whole group, or another column",
-    )
-
-
-def _column(
-    attribute: Attribute, source: np.ndarray, before: np.ndarray, after: np.ndarray
-) -> Column:
-    here = list(attribute.places)
-
-    def codes(table: np.ndarray) -> np.ndarray:
-        return (
-            table[:, here].argmax(axis=1).astype(float) if attribute.grouped else table[:, here[0]]
-        )
-
-    return Column(
-        **{field.name: getattr(attribute, field.name) for field in fields(Attribute)},
-        dimensions=np.flatnonzero(np.isin(source, here)),
-        before=codes(before),
-        after=codes(after),
     )
 
 

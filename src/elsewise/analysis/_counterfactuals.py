@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,14 +13,12 @@ from elsewise._arrays import to_numpy
 from elsewise.certificate import certify
 from elsewise.errors import InvalidInput
 from elsewise.explanation import Explanation, Status
+from elsewise.features import Encoder, Schema
 from elsewise.maps import Map
 from elsewise.moves import Motion, Rows
 from elsewise.request import Bounds, Kind, Problem, Request, populate, pose
 from elsewise.settings import Settings
 from elsewise.targets import Target, constant
-
-if TYPE_CHECKING:
-    from elsewise.features import Encoder, Schema
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -31,15 +29,6 @@ class BaselineExplanation(Explanation):
     """Name of the method, with the variant."""
     seconds: float = math.nan
     """Wall time of the method itself, where it is known."""
-
-    def apply(self, rows: pd.DataFrame) -> pd.DataFrame:
-        """Refuse: the method answers for its own rows only."""
-        raise InvalidInput(
-            "rows",
-            expected="an explanation with a recorded map",
-            received=f"one made by {self.method}, which answers for its own rows only",
-            fix="use elsewise.explain, whose map works on new rows",
-        )
 
 
 def from_counterfactuals(
@@ -117,6 +106,7 @@ def baseline_fields(
     rows = Rows(placed, problem.outputs.values(placed))
     population, settings = populate(problem), Settings()
     certificate = certify(problem, population, rows, settings.draws, Kind.IN_SAMPLE)
+    said = (f"made by {method}", *notices, *problem.schema.notices)
     return {
         "problem": problem,
         "model": request.model,
@@ -126,10 +116,7 @@ def baseline_fields(
         "factual_outputs": to_numpy(population.outputs),
         "map": Map(steps=(), motion=Motion()),
         "certificate": certificate,
-        "status": Status(
-            verdict=certificate.verdict,
-            notices=(f"made by {method}", *notices, *problem.schema.notices),
-        ),
+        "status": Status(verdict=certificate.verdict, notices=said),
         "iterations": (),
         "settings": settings,
         "method": method,

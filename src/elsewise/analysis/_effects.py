@@ -7,24 +7,20 @@ pairs, the same ones before and after, with the map held fixed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
-from html import escape
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from elsewise.analysis._labels import Asked, ask
 from elsewise.errors import InvalidInput
+from elsewise.explanation import Explanation
 from elsewise.text import percent
-
-if TYPE_CHECKING:
-    from elsewise.explanation import Explanation
-
 
 # Weights of resampled rows held at once.
 BATCH = 1 << 22
+MOST_GROUPS = 20
 ALL, BETWEEN = "(all rows)", "(between groups)"
 MEANING = (
     "Labels are those of the factual rows: what is compared with them after the move are the "
@@ -49,15 +45,14 @@ class Effects:
 
     def __repr__(self) -> str:
         shown = self.table[["before", "after", "difference", "low", "high"]]
-        return f"{self._title()}\n{shown.to_string(float_format='{:.4f}'.format)}\n{MEANING}"
-
-    def _repr_html_(self) -> str:
-        table = self.table.to_html(float_format="{:.4f}".format)
-        return f"<p>{escape(self._title())}</p>{table}<p>{escape(MEANING)}</p>"
-
-    def _title(self) -> str:
-        level = percent(self.level, exact=True)
-        return f"Effects of the move; low and high: {level} interval of the difference"
+        title = "Effects of the move; low and high: {} interval of the difference"
+        return "\n".join(
+            [
+                title.format(percent(self.level, exact=True)),
+                shown.to_string(float_format="{:.4f}".format),
+                MEANING,
+            ]
+        )
 
 
 def effects(
@@ -118,7 +113,11 @@ def effects(
     >>> found.loc[("mean absolute error", "(all rows)"), ["before", "after"]].round(0).tolist()
     [0.0, 1.0]
     """
-    asked = ask(explanation, labels, groups, cutoff)
+    classes = bool(explanation.problem.outputs.probability)
+    if cutoff is None and classes:
+        cutoff = 0.5
+    known = None if labels is None else _checked_labels(explanation, labels, classes)
+    members = {} if groups is None else _members(explanation, groups)
     if not 0 <= column < explanation.outputs.shape[1]:
         expected = f"an output column from 0 to {explanation.outputs.shape[1] - 1}"
         fix = "leave it out for the first"
@@ -127,22 +126,24 @@ def effects(
         expected, fix = "at least 1 resample and a level in (0, 1)", "leave them out: 999 and 0.95"
         raise InvalidInput("draws, level", expected=expected, received=f"{draws}, {level}", fix=fix)
     sides = [side[:, column] for side in (explanation.factual_outputs, explanation.outputs)]
-    rng = explanation.problem.generator("effects")
-    parts = [
-        [_measures(side, asked, weights) for side in sides]
-        for weights in _weightings(len(sides[0]), draws, rng)
-    ]
-    names = list(parts[0][0])
-    table = pd.DataFrame(
-        [
-            (_entry_between if name[1] == BETWEEN else _entry)(
-                [(old[name], new[name]) for old, new in parts], level
-            )
-            for name in names
-        ],
-        index=pd.MultiIndex.from_tuples(names, names=["measure", "group"]),
-    )
-    return Effects(table=table, level=level, draws=draws)
+    measures, gaps = _measures(len(sides[0]), known, members, cutoff, classes)
+    rng, found = explanation.problem.generator("effects"), []
+    for weights in _weightings(len(sides[0]), draws, rng):
+        under = np.array([[m.under(side, weights) for m in measures] for side in sides])
+        found.append(np.moveaxis(under, -1, 0))
+    values = np.concatenate(found)  # (1 + draws, 2, measures)
+    table: dict[tuple[str, str], dict[str, float]] = {}
+    for k, measure in enumerate(measures, start=1):
+        here = _entry(values[..., k - 1], level)
+        table[measure.name, measure.group] = here | {"rows": measure.rows}
+        # Behind the last group of a measure stands the largest difference between its groups.
+        if measure.name in gaps and measure.group == next(reversed(members), None):
+            first = k - len(members)
+            rows = sum(m.rows for m in measures[first:k])
+            between = _entry_between(values[..., first:k], level)
+            table[gaps[measure.name], BETWEEN] = between | {"rows": rows}
+    index = pd.MultiIndex.from_tuples(table, names=["measure", "group"])
+    return Effects(table=pd.DataFrame([*table.values()], index=index), level=level, draws=draws)
 
 
 def _weightings(rows: int, draws: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
@@ -154,69 +155,83 @@ def _weightings(rows: int, draws: int, rng: np.random.Generator) -> Iterator[np.
         yield rng.multinomial(rows, np.full(rows, 1.0 / rows), size=count).astype(np.float64)
 
 
-class _Measured(NamedTuple):
-    """A measure under R weightings of the rows."""
+class _Measure(NamedTuple):
+    """A measure of the answers of some rows."""
 
-    under: np.ndarray
-    """ndarray (R,): the first is that of the rows themselves; NaN where it is not defined. Of a
-    difference between groups (R, G): the values of all groups."""
+    name: str
+    group: str
     rows: int
     """Number of rows behind it."""
+    under: Callable[[np.ndarray, np.ndarray], np.ndarray]
+    """Outputs (n,) and R weightings (R, n) to its values (R,); NaN where it is not defined."""
 
 
-Measures = dict[tuple[str, str], _Measured]
-"""Measures by their name and the group they are about."""
+def _measures(
+    count: int,
+    labels: np.ndarray | None,
+    members: dict[str, np.ndarray],
+    cutoff: float | None,
+    classes: bool,
+) -> tuple[list[_Measure], dict[str, str]]:
+    """Return every measure that is asked for, and what differences between groups are called.
 
-
-def _measures(outputs: np.ndarray, asked: Asked, weights: np.ndarray) -> Measures:
-    """Return every measure that was asked for, under each weighting (R, n)."""
-    everyone = np.ones(len(outputs))
-    columns = {"mean output": outputs}
-    difference = {"mean output": "difference in mean output"}
-    if asked.cutoff is not None:
-        share = f"share at or above {asked.cutoff:g}"
-        columns[share] = (outputs >= asked.cutoff).astype(np.float64)
-        difference = {share: "demographic parity difference"}
-    found = {(name, ALL): _mean(values, everyone, weights) for name, values in columns.items()}
-    if asked.labels is not None:
-        found |= _accuracy(outputs, asked, weights)
-    for name, values in columns.items():
-        found |= _by_group(name, values, asked.members, weights, difference.get(name))
-    if asked.classes and asked.labels is not None:
+    Of labels (n,) missing ones are NaN; members are 1 for the rows (n,) of each group, else 0.
+    """
+    name, gap = "mean output", "difference in mean output"
+    columns: dict[str, Callable[[np.ndarray], np.ndarray]] = {name: lambda outputs: outputs}
+    if cutoff is not None:
+        name, gap = f"share at or above {cutoff:g}", "demographic parity difference"
+        columns[name] = lambda outputs: (outputs >= cutoff).astype(np.float64)
+    found = [_mean(each, ALL, value, np.ones(count)) for each, value in columns.items()]
+    if labels is not None:
+        found += _accuracy(labels, cutoff, classes)
+    for each, value in columns.items():
+        found += [_mean(each, group, value, who) for group, who in members.items()]
+    gaps = {name: gap}
+    if classes and labels is not None:
         # Labels are 1, 0 or missing; a missing one counts in no group.
-        true = np.nan_to_num(asked.labels)
-        labelled = {name: member * true for name, member in asked.members.items()}
-        rate, spread = "true positive rate", "equal opportunity difference"
-        found |= _by_group(rate, columns[share], labelled, weights, spread)
-    return found
+        true, rate = np.nan_to_num(labels), "true positive rate"
+        found += [_mean(rate, group, columns[name], who * true) for group, who in members.items()]
+        gaps[rate] = "equal opportunity difference"
+    return found, gaps
 
 
-def _accuracy(outputs: np.ndarray, asked: Asked, weights: np.ndarray) -> Measures:
+def _accuracy(given: np.ndarray, cutoff: float | None, classes: bool) -> list[_Measure]:
     """Return the measures that compare outputs with labels, over the rows that have one."""
-    assert asked.labels is not None  # called where there are labels
-    known = (~np.isnan(asked.labels)).astype(np.float64)
-    labels = np.nan_to_num(asked.labels)
-    errors = outputs - labels
-    squares = _mean(errors * errors, known, weights)
-    mean = _mean(errors, known, weights)
-    if not asked.classes:
-        return {
-            ("mean absolute error", ALL): _mean(np.abs(errors), known, weights),
-            ("root mean squared error", ALL): squares._replace(under=np.sqrt(squares.under)),
-            ("mean error", ALL): mean,
-        }
-    right = (outputs >= asked.cutoff) == (labels == 1.0)
-    return {
-        ("accuracy", ALL): _mean(right.astype(np.float64), known, weights),
-        ("Brier score", ALL): squares,
-        ("AUC", ALL): _auc(outputs, labels, known, weights),
-        ("calibration in the large", ALL): mean,
-    }
+    known, labels = (~np.isnan(given)).astype(np.float64), np.nan_to_num(given)
+    mean = _mean("mean error", ALL, lambda outputs: outputs - labels, known)
+    squared = _mean("Brier score", ALL, lambda outputs: (outputs - labels) ** 2, known)
+    if not classes:
+        return [
+            _mean("mean absolute error", ALL, lambda outputs: np.abs(outputs - labels), known),
+            squared._replace(
+                name="root mean squared error", under=lambda *under: np.sqrt(squared.under(*under))
+            ),
+            mean,
+        ]
+
+    def right(outputs: np.ndarray) -> np.ndarray:
+        return np.asarray((outputs >= cutoff) == (labels == 1.0), dtype=np.float64)
+
+    return [
+        _mean("accuracy", ALL, right, known),
+        squared,
+        squared._replace(
+            name="AUC", under=lambda outputs, weights: _auc(outputs, weights, labels, known)
+        ),
+        mean._replace(name="calibration in the large"),
+    ]
 
 
-def _mean(values: np.ndarray, who: np.ndarray, weights: np.ndarray) -> _Measured:
-    """Mean of values over the rows with ``who`` 1."""
-    return _Measured(_ratio(weights @ (values * who), weights @ who), int(who.sum()))
+def _mean(
+    name: str, group: str, value: Callable[[np.ndarray], np.ndarray], who: np.ndarray
+) -> _Measure:
+    """Mean of a value of the outputs over the rows with ``who`` 1."""
+
+    def under(outputs: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        return _ratio(weights @ (value(outputs) * who), weights @ who)
+
+    return _Measure(name, group, int(who.sum()), under)
 
 
 def _ratio(above: np.ndarray, below: np.ndarray) -> np.ndarray:
@@ -224,8 +239,8 @@ def _ratio(above: np.ndarray, below: np.ndarray) -> np.ndarray:
 
 
 def _auc(
-    outputs: np.ndarray, labels: np.ndarray, known: np.ndarray, weights: np.ndarray
-) -> _Measured:
+    outputs: np.ndarray, weights: np.ndarray, labels: np.ndarray, known: np.ndarray
+) -> np.ndarray:
     """Share of pairs of a 1 and a 0 in which the 1 has the larger output, ties one half."""
     order = np.argsort(outputs, kind="stable")
     # Ties are taken together: each place is one output value, with its weight of ones and of zeros.
@@ -237,78 +252,113 @@ def _auc(
     below = np.cumsum(zeros, axis=1) - zeros
     pairs = ones.sum(axis=1) * zeros.sum(axis=1)
     ordered = np.sum(ones * (below + 0.5 * zeros), axis=1)
-    return _Measured(_ratio(ordered, pairs), int(known.sum()))
+    return _ratio(ordered, pairs)
 
 
-def _by_group(
-    name: str,
-    values: np.ndarray,
-    members: dict[str, np.ndarray],
-    weights: np.ndarray,
-    spread: str | None,
-) -> Measures:
-    """Return means by group and, under the name ``spread``, all of them side by side."""
-    found = {(name, group): _mean(values, who, weights) for group, who in members.items()}
-    if found and spread is not None:
-        stacked = np.stack([measured.under for measured in found.values()], axis=1)
-        found[spread, BETWEEN] = _Measured(stacked, sum(m.rows for m in found.values()))
-    return found
-
-
-def _entry(parts: Sequence[tuple[_Measured, _Measured]], level: float) -> dict[str, float]:
-    """One row of the table, from a measure's batches before and after."""
-    before, after = (np.concatenate([part[k].under for part in parts]) for k in (0, 1))
+def _entry(values: np.ndarray, level: float) -> dict[str, float]:
+    """One row of the table, from a measure (1 + draws, 2) before and after."""
+    before, after = values.T
     ends = (0.5 - level / 2.0, 0.5 + level / 2.0)
     entry: dict[str, float] = {}
-    for name, values, low, high in (
+    for name, side, low, high in (
         ("before", before, "before_low", "before_high"),
         ("after", after, "after_low", "after_high"),
         ("difference", after - before, "low", "high"),
     ):
         # A resample without anyone of a group, or of one class, says nothing about it.
-        drawn = values[1:][~np.isnan(values[1:])]
+        drawn = side[1:][~np.isnan(side[1:])]
         interval = np.quantile(drawn, ends) if drawn.size else np.full(2, np.nan)
-        entry |= {name: float(values[0]), low: float(interval[0]), high: float(interval[1])}
-    return entry | {"rows": parts[0][0].rows}
+        entry |= {name: float(side[0]), low: float(interval[0]), high: float(interval[1])}
+    return entry
 
 
-def _entry_between(parts: Sequence[tuple[_Measured, _Measured]], level: float) -> dict[str, float]:
-    """One row of the table: largest minus smallest group, before and after.
+def _entry_between(values: np.ndarray, level: float) -> dict[str, float]:
+    """One row of the table: largest minus smallest group, of (1 + draws, 2, groups).
 
     With probability ``level`` every difference of two groups, before, after and the change of it,
     is within c standard errors of its estimate, c from the resamples' largest error. Then the
     largest difference is within the largest of those limits. Its change is at most the change of
     the pair that is largest after, and at least that of the pair that is largest before.
     """
-    values = [np.concatenate([part[k].under for part in parts]) for k in (0, 1)]
-    count = values[0].shape[1]
-    first, second = np.nonzero(~np.eye(count, dtype=bool))
-    pairs = [value[:, first] - value[:, second] for value in values]
-    every = np.concatenate([*pairs, pairs[1] - pairs[0]], axis=1)  # (1 + draws, 3 P)
-    estimate, drawn = every[0], every[1:][~np.isnan(every[1:]).any(axis=1)]
-    margin = np.full(estimate.size, np.nan)
+    first, second = np.nonzero(~np.eye(values.shape[2], dtype=bool))
+    pairs = values[..., first] - values[..., second]
+    every = np.concatenate([pairs, pairs[:, 1:] - pairs[:, :1]], axis=1)  # (1 + draws, 3, P)
+    estimate, drawn = every[0], every[1:][~np.isnan(every[1:]).any(axis=(1, 2))]
+    margin = np.full_like(estimate, np.nan)
     if drawn.size and not np.isnan(estimate).any():
         # Studentized, so that a small group with a wide spread does not decide on the limits of
         # all.
         errors, spread = np.abs(drawn - estimate), drawn.std(axis=0)
         scaled = errors / np.where(spread > 0, spread, np.inf)
-        margin = np.quantile(scaled.max(axis=1), level) * spread
-    # Three thirds: the pairs before, after, and their change.
-    mid, low, high = (np.split(v, 3) for v in (estimate, estimate - margin, estimate + margin))
+        margin = np.quantile(scaled.max(axis=(1, 2)), level) * spread
+    low, high = estimate - margin, estimate + margin
     entry: dict[str, float] = {}
     for k, name in enumerate(("before", "after")):
-        entry |= {name: mid[k].max(), f"{name}_low": max(low[k].max(), 0.0)}
+        entry |= {name: estimate[k].max(), f"{name}_low": max(low[k].max(), 0.0)}
         entry[f"{name}_high"] = high[k].max()
     # Only pairs that may be the largest count, and the intervals of the two sides hold as well.
     least, most = low[2][high[0] >= low[0].max()], high[2][high[1] >= low[1].max()]
-    known = bool(least.size and most.size)
-    ends = (
-        (
+    ends = np.nan, np.nan
+    if least.size and most.size:
+        ends = (
             max(least.min(), entry["after_low"] - entry["before_high"]),
             min(most.max(), entry["after_high"] - entry["before_low"]),
         )
-        if known
-        else (np.nan, np.nan)
-    )
-    entry |= {"difference": mid[1].max() - mid[0].max(), "low": ends[0], "high": ends[1]}
-    return {name: float(value) for name, value in entry.items()} | {"rows": parts[0][0].rows}
+    entry |= {"difference": entry["after"] - entry["before"], "low": ends[0], "high": ends[1]}
+    return {name: float(value) for name, value in entry.items()}
+
+
+def _checked_labels(explanation: Explanation, labels: Any, classes: bool) -> np.ndarray:
+    given = _aligned(explanation, "labels", labels)
+    numbers = pd.to_numeric(given, errors="coerce")
+    found = np.asarray(numbers.to_numpy(dtype=np.float64, na_value=np.nan))
+    known = found[~np.isnan(found)]
+    lost = bool((numbers.isna() & given.notna()).any())
+    if lost or known.size == 0 or (classes and not np.isin(known, (0.0, 1.0)).all()):
+        raise InvalidInput(
+            "labels",
+            expected="0 or 1 for every row that has a label" if classes else "numbers",
+            received=f"values such as {given.dropna().unique()[:3].tolist()}",
+            fix="pass (outcome == the class the output is the probability of)"
+            if classes
+            else "pass the observed values of what the model predicts",
+        )
+    return found
+
+
+def _members(explanation: Explanation, groups: Any) -> dict[str, np.ndarray]:
+    if isinstance(groups, Hashable):
+        frame = explanation.frames[0]
+        if groups not in frame.columns:
+            expected = "a column of the explained rows, or one value per row"
+            fix = f"choose among {', '.join(map(str, frame.columns))}"
+            raise InvalidInput("groups", expected=expected, received=repr(groups), fix=fix)
+        groups = frame[groups]
+    texts = _aligned(explanation, "groups", groups).astype(object)
+    texts = texts.where(texts.notna(), "(missing)").map(str)
+    places, names = pd.factorize(texts, sort=True)
+    if not 2 <= len(names) <= MOST_GROUPS:
+        expected = f"2 to {MOST_GROUPS} groups"
+        fix = "cut a number into ranges with pandas.cut, or join small groups"
+        raise InvalidInput("groups", expected=expected, received=f"{len(names)}", fix=fix)
+    return {str(name): (places == k).astype(np.float64) for k, name in enumerate(names)}
+
+
+def _aligned(explanation: Explanation, argument: str, values: Any) -> pd.Series[Any]:
+    """Values in the order of the explained rows; a Series is matched by its index."""
+    index = explanation.index
+    if isinstance(values, pd.Series) and not values.index.equals(index):
+        if not (values.index.is_unique and index.isin(values.index).all()):
+            raise InvalidInput(
+                argument,
+                expected="a Series with a value for every explained row, by index",
+                received="a Series of another index",
+                fix=f"pass {argument}.loc[rows.index], or {argument}.to_numpy() if in order",
+            )
+        return values.loc[index]
+    series = pd.Series(values if isinstance(values, pd.Series) else np.asarray(values))
+    if len(series) != len(index):
+        expected = f"one value for each of the {len(index)} explained rows"
+        fix = "pass the values of the rows that were explained"
+        raise InvalidInput(argument, expected=expected, received=f"{len(series)}", fix=fix)
+    return series

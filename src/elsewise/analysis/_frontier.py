@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
-from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -81,19 +80,13 @@ class Frontier:
         return plots.frontier(self, ax)
 
     def __repr__(self) -> str:
-        shown = self.table.to_string(index=False, float_format="{:.4g}".format)
-        return f"{self._title()}\n{shown}"
-
-    def _repr_html_(self) -> str:
-        table = self.table.to_html(index=False, float_format="{:.4g}".format)
-        return f"<p>{escape(self._title())}</p>{table}"
-
-    def _title(self) -> str:
-        here = self.table.iloc[self.knee]
+        shown, here = self.table.to_string(index=False, float_format="{:.4g}".format), self.knee
+        inputs, outputs = (self.table[side].iloc[here] for side in ("inputs", "outputs"))
         return (
             f"Frontier of {len(self.table)} points ({self.kind}, {self.rows:,} rows); knee at "
-            f"inputs {here['inputs']:.3g}, outputs {here['outputs']:.3g}: {self.reason}. "
+            f"inputs {inputs:.3g}, outputs {outputs:.3g}: {self.reason}. "
             "Each limit is for a point named beforehand; one chosen after looking may be farther"
+            f"\n{shown}"
         )
 
 
@@ -165,12 +158,16 @@ def _traced(
     population = populate(tested)
     moved = _replayed(tested, ends) if kind is Kind.HELD_OUT else [state.rows for state in ends]
     cut = cutoffs(fitted, to_numpy(first.setup.population.outputs))[0]
-    places = [
-        _Place(tested, population, rows, state) for rows, state in zip(moved, ends, strict=True)
-    ]
+    # With the model's own outputs, which those of the search may differ from.
+    moved = [Rows(rows.codes, tested.outputs.values(rows.codes)) for rows in moved]
+
+    def point(k: int, method: Method | None = None) -> _Point:
+        return _point(tested, population, moved[k], ends[k], settings.draws, cut, method)
+
+    every = [point(k, Method.EXACT) for k in range(len(ends))]
     # Limits cost resamples, so they are computed only for points that the distances leave.
-    near = pareto_front(*zip(*(place.distances for place in places), strict=True))
-    found = [places[k].point(settings.draws, cut) for k in near]
+    near = pareto_front([p.inputs for p in every], [p.outputs for p in every])
+    found = [point(k) for k in near]
     kept = monotone_front(
         [(p.inputs, p.outputs) for p in found], [(p.inputs_limit, p.outputs_limit) for p in found]
     )
@@ -199,48 +196,31 @@ class _Point(NamedTuple):
     share: float
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """Moved rows of a state, as a certificate sees them."""
-
-    problem: Problem
-    population: Population
-    moved: Rows
-    state: State
-
-    @property
-    def rows(self) -> Rows:
-        """The moved rows with the model's own outputs."""
-        return Rows(self.moved.codes, self.problem.outputs.values(self.moved.codes))
-
-    @property
-    def distances(self) -> tuple[float, float]:
-        """Input and output distance, without the work for their limits."""
-        rows, exact = self.rows, Method.EXACT
-        return (
-            certify_inputs(self.problem, self.population, rows, 1, method=exact).estimate,
-            certify_outputs(self.problem, self.population, rows, 1, method=exact).estimate,
-        )
-
-    def point(self, draws: int, cutoff: float) -> _Point:
-        """Distances, limits, and what becomes of the outputs."""
-        problem, rows, state = self.problem, self.rows, self.state
-        still = state.trail is None and not state.setup.settings.start_noise
-        inputs = certify_inputs(problem, self.population, rows, draws, still=still)
-        outputs = certify_outputs(problem, self.population, rows, draws)
-        before, after = to_numpy(self.population.codes), to_numpy(rows.codes)
-        changed = changed_cells(before, after)
-        answers = to_numpy(rows.outputs)[:, 0]
-        return _Point(
-            eta=state.record.eta,
-            inputs=inputs.estimate,
-            inputs_limit=inputs.at_most,
-            outputs=outputs.estimate,
-            outputs_limit=outputs.at_most,
-            moved=float(changed.any(axis=1).mean()),
-            mean_output=float(answers.mean()),
-            share=float(np.mean(answers >= cutoff)),
-        )
+def _point(
+    problem: Problem,
+    population: Population,
+    rows: Rows,
+    state: State,
+    draws: int,
+    cutoff: float,
+    method: Method | None,
+) -> _Point:
+    """Distances and limits of moved rows, as a certificate has them, and their outputs."""
+    still = state.trail is None and not state.setup.settings.start_noise
+    inputs = certify_inputs(problem, population, rows, draws, method=method, still=still)
+    outputs = certify_outputs(problem, population, rows, draws, method=method)
+    changed = changed_cells(to_numpy(population.codes), to_numpy(rows.codes))
+    answers = to_numpy(rows.outputs)[:, 0]
+    return _Point(
+        eta=state.record.eta,
+        inputs=inputs.estimate,
+        inputs_limit=inputs.at_most,
+        outputs=outputs.estimate,
+        outputs_limit=outputs.at_most,
+        moved=float(changed.any(axis=1).mean()),
+        mean_output=float(answers.mean()),
+        share=float(np.mean(answers >= cutoff)),
+    )
 
 
 def _replayed(problem: Problem, ends: list[State]) -> list[Rows]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,11 +11,8 @@ from elsewise._arrays import to_numpy
 from elsewise.analysis._columns import Column, columns_of, embedded, rows_words
 from elsewise.analysis._tree import Leaf, smallest_leaf, sub_populations
 from elsewise.errors import InvalidInput
+from elsewise.explanation import Explanation
 from elsewise.text import one_line, percent, visible
-
-if TYPE_CHECKING:
-    from elsewise.explanation import Explanation
-
 
 # At most this many changes are named per group.
 NAMED = 3
@@ -135,21 +131,22 @@ def groups(explanation: Explanation, k: int = 4) -> Groups:
         columns, moves, most=int(k), least_rows=smallest_leaf(len(moves)), least_gain=LEAST_GAIN
     )
     free = [column for column in columns if column.free]
-    found = [(leaf, _group(leaf, free, moves)) for leaf in leaves]
-    found.sort(key=lambda pair: -pair[1].explained)
+    found = [_group(leaf, free, moves) for leaf in leaves]
+    order = sorted(range(len(leaves)), key=lambda k: -found[k][0].explained)
     labels = np.empty(len(moves), dtype=np.int64)
-    for place, (leaf, _) in enumerate(found):
-        labels[leaf.rows] = place
-    told = [(leaf, _told(leaf, free, moves)) for leaf, _ in found]
+    for place, k in enumerate(order):
+        labels[leaves[k].rows] = place
     return Groups(
-        groups=tuple(group for _, group in found),
+        groups=tuple(found[k][0] for k in order),
         labels=labels,
-        effect=_effect(explanation, free, told),
+        effect=_effect(explanation, free, [(leaves[k].rows, found[k][1]) for k in order]),
     )
 
 
 def _effect(
-    explanation: Explanation, columns: Sequence[Column], told: Sequence[tuple[Leaf, list[int]]]
+    explanation: Explanation,
+    columns: Sequence[Column],
+    told: Sequence[tuple[np.ndarray, list[int]]],
 ) -> float | None:
     """Apply what is named of each group to its rows that change it, and compare mean outputs."""
     if explanation.model is None or not columns:
@@ -161,16 +158,16 @@ def _effect(
     if full == 0.0:
         return None
     literal = codes.copy()
-    for leaf, places in told:
-        for column in (columns[j].take(leaf.rows) for j in places):
-            here, rows = list(column.places), leaf.rows[column.moved]
+    for group, places in told:
+        for column in (columns[j].take(group) for j in places):
+            here, rows = list(column.places), group[column.moved]
             if not rows.size:
                 continue
             if column.numeric:
                 literal[rows, here[0]] += np.nanmedian((column.after - column.before)[column.moved])
                 continue
             start, end = column.level_changes()[0][0]
-            rows = leaf.rows[column.moved & (column.before == start)]
+            rows = group[column.moved & (column.before == start)]
             # A one-hot group has a column per level, a category one column for all.
             literal[np.ix_(rows, here)] = end if len(here) == 1 else np.eye(len(here))[int(end)]
     # The words may ask for what a row cannot do: every row is brought back to its legal values.
@@ -179,29 +176,21 @@ def _effect(
     return float((outputs - explanation.factual_outputs)[moved, asked].sum() / full)
 
 
-def _told(leaf: Leaf, columns: Sequence[Column], moves: np.ndarray) -> list[int]:
-    """Return the places of the columns that are named of a group, largest move first."""
-    mean = moves[leaf.rows].mean(axis=0)
+def _group(leaf: Leaf, columns: Sequence[Column], moves: np.ndarray) -> tuple[Group, list[int]]:
+    """Return a group, and the places of the columns that are named of it, largest move first."""
+    total = float(np.sum(moves * moves)) or 1.0
+    mean, size = moves[leaf.rows].mean(axis=0), leaf.rows.size
     squares = np.array([np.sum(mean[column.dimensions] ** 2) for column in columns])
     order = np.argsort(-squares, kind="stable")[:NAMED]
-    return [int(j) for j in order if squares[j] > LEAST_NAMED * squares.sum()]
-
-
-def _group(leaf: Leaf, columns: Sequence[Column], moves: np.ndarray) -> Group:
-    total = float(np.sum(moves * moves)) or 1.0
-    mean = moves[leaf.rows].mean(axis=0)
-    squares = np.array([np.sum(mean[column.dimensions] ** 2) for column in columns])
-    told = _told(leaf, columns, moves)
-    size = leaf.rows.size
-    return Group(
+    told = [int(j) for j in order if squares[j] > LEAST_NAMED * squares.sum()]
+    here = [column.take(leaf.rows) for column in columns]
+    group = Group(
         who=leaf.who,
         rows=size,
         share=size / len(moves),
-        moved=int(np.any([column.moved[leaf.rows] for column in columns], axis=0).sum()),
-        changes=tuple(
-            f"{one_line(columns[j].name)}: {columns[j].take(leaf.rows).change_words()}"
-            for j in told
-        ),
+        moved=int(np.any([column.moved for column in here], axis=0).sum()),
+        changes=tuple(f"{one_line(here[j].name)}: {here[j].change_words()}" for j in told),
         explained=float(size * squares.sum() / total),
         named=float(size * squares[told].sum() / total),
     )
+    return group, told

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pandas as pd
 from scipy.spatial import cKDTree
@@ -11,11 +9,8 @@ from scipy.spatial import cKDTree
 from elsewise._arrays import to_numpy
 from elsewise.analysis._columns import embedded
 from elsewise.errors import InvalidInput
+from elsewise.explanation import Explanation
 from elsewise.features import to_pandas
-
-if TYPE_CHECKING:
-    from elsewise.explanation import Explanation
-
 
 LEVELS = (0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
-from html import escape
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +18,7 @@ from elsewise.explanation import Explanation
 from elsewise.features import Feature, Schema
 from elsewise.measure import input_comparison, output_comparison, output_directions
 from elsewise.moves import Rows
-from elsewise.request import Bounds, Kind, Request, populate
+from elsewise.request import Kind, Request, populate
 from elsewise.text import percent
 from elsewise.transport import direction_blocks
 
@@ -61,21 +60,14 @@ class Stability:
             "of the input distance."
         )
 
-    def _repr_html_(self) -> str:
-        tables = (self.spread, self.sensitivity)
-        shown = (table.to_html(float_format="{:.4g}".format) for table in tables)
-        return f"<p>{escape(repr(self))}</p>{''.join(shown)}"
-
 
 class _Run(NamedTuple):
     """What one answer comes to, measured on the rows and scales as given."""
 
-    inputs: float
-    inputs_limit: float
-    outputs: float
-    outputs_limit: float
-    ok: bool
+    measured: dict[str, float]
+    """By the columns of `Stability.sensitivity`: distances, limits and whether it is as asked."""
     shares: pd.Series[Any]
+    """Every feature's share of the input distance."""
 
 
 def stability_of(
@@ -110,23 +102,40 @@ def stability_of(
     2 of 2 answers were as asked, and a had 9...% to 9...% of the input distance.
     """
     _check(explanation, seeds)
-    asked = _asked(explanation)
+    asked, problem = _asked(explanation), explanation.problem
     others = [
         replace(asked, name=f"seed {seed}", seed=seed)
-        for seed in range(asked.seed + 1, asked.seed + seeds)
+        for seed in range(problem.seed + 1, problem.seed + seeds)
     ]
-    changed = [*_trims(asked), *_backgrounds(explanation, asked), *_weights(explanation, asked)]
-    given = _measured(explanation, explanation)
+    trim = problem.bounds.trim
+    changed = [
+        replace(asked, name=f"trim {other:g}", bounds=replace(problem.bounds, trim=other))
+        for other in ((0.0, min(2.0 * trim, 0.25)) if trim > 0 else (0.05, 0.1))
+        if other != trim
+    ]
+    changed += _backgrounds(explanation, asked)
+    first = changes(explanation)["share"].idxmax()
+    changed += [
+        replace(
+            asked,
+            name=f"weight of {first} times {factor:g}",
+            schema=_reweighed(problem.schema, first, factor),
+        )
+        for factor in WEIGHT_FACTORS
+    ]
     disable = None if progress is None else not progress
     bar = tqdm([*others, *changed], desc="stability", unit=" answers", disable=disable, delay=1.0)
+    given = _measured(explanation, explanation)
     runs = [_measured(explanation, explain_request(change, progress=False)) for change in bar]
     over_seeds = [given, *runs[: len(others)]]
-    names = [GIVEN, *(str(change.name) for change in changed)]
     return Stability(
         spread=_spread(explanation, over_seeds),
-        sensitivity=_sensitivity(names, [given, *runs[len(others) :]]),
+        sensitivity=pd.DataFrame(
+            [_entry(run, given.shares) for run in (given, *runs[len(others) :])],
+            index=pd.Index([GIVEN, *(str(change.name) for change in changed)], name="change"),
+        ),
         seeds=seeds,
-        ok=sum(run.ok for run in over_seeds),
+        ok=sum(bool(run.measured["ok"]) for run in over_seeds),
     )
 
 
@@ -145,9 +154,9 @@ def _check(explanation: Explanation, seeds: int) -> None:
             "model: expected the explained model, received none. "
             "Fix: load the run with elsewise.load(folder, model=model)."
         )
-    problem = explanation.problem
-    if problem.schema.lost:
-        explanation.encoder.obeys(problem.factual)  # a loaded run refuses without its functions
+    if explanation.problem.schema.lost:
+        # A loaded run refuses without its functions.
+        explanation.encoder.obeys(explanation.problem.factual)
 
 
 def _asked(explanation: Explanation) -> Request:
@@ -167,36 +176,19 @@ def _asked(explanation: Explanation) -> Request:
     )
 
 
-def _trims(asked: Request) -> list[Request]:
-    bounds = asked.bounds or Bounds()
-    trim = bounds.trim
-    others = (0.0, min(2.0 * trim, 0.25)) if trim > 0 else (0.05, 0.1)
-    return [
-        replace(asked, name=f"trim {other:g}", bounds=replace(bounds, trim=other))
-        for other in others
-        if other != trim
-    ]
-
-
 def _backgrounds(explanation: Explanation, asked: Request) -> list[Request]:
     """Either half of the background, drawn at random, gives values and scales."""
-    background = to_numpy(explanation.problem.background)
-    schema = explanation.problem.schema
-    order = explanation.problem.generator("stability background").permutation(len(background))
+    problem, found = explanation.problem, []
+    background = to_numpy(problem.background)
+    order = problem.generator("stability background").permutation(len(background))
     middle = len(order) // 2
-    found = []
     for name, half in (("one half", order[:middle]), ("the other half", order[middle:])):
-        if len(half) >= 2:
-            # In the order of the rows: sums of a sample in another order differ in their last bits.
-            codes = background[np.sort(half)]
-            found.append(
-                replace(
-                    asked,
-                    name=f"background, {name}",
-                    schema=_rescaled(schema, codes),
-                    background=explanation.encoder.decode(codes),
-                )
-            )
+        if len(half) < 2:
+            continue
+        # In the order of the rows: sums of a sample in another order differ in their last bits.
+        codes = background[np.sort(half)]
+        schema, frame = _rescaled(problem.schema, codes), explanation.encoder.decode(codes)
+        found.append(replace(asked, name=f"background, {name}", schema=schema, background=frame))
     return found
 
 
@@ -213,20 +205,8 @@ def _rescaled(schema: Schema, codes: np.ndarray) -> Schema:
     return replace(schema, features=tuple(map(scaled, schema.features, codes.T)))
 
 
-def _weights(explanation: Explanation, asked: Request) -> list[Request]:
-    """Another weight of the feature, or one-hot group, that has the largest share."""
-    first = changes(explanation)["share"].idxmax()
-    return [
-        replace(
-            asked,
-            name=f"weight of {first} times {factor:g}",
-            schema=_reweighed(explanation.problem.schema, first, factor),
-        )
-        for factor in WEIGHT_FACTORS
-    ]
-
-
 def _reweighed(schema: Schema, name: Hashable, factor: float) -> Schema:
+    """The schema with another weight of a feature, or of all columns of a one-hot group."""
     features = (
         replace(feature, weight=factor * feature.weight)
         if name in (feature.name, feature.group)
@@ -240,21 +220,19 @@ def _measured(explanation: Explanation, other: Explanation) -> _Run:
     """Measure another answer to the question on the rows, scales and trim of this one."""
     # Other runs have scales and trims of their own. Measured on those given, a difference is one of
     # the answer, not of the unit.
-    codes = explanation.problem.outputs.place(explanation.encoder.encode(other.counterfactual))
+    problem, certificate = explanation.problem, other.certificate
+    codes = problem.outputs.place(explanation.encoder.encode(other.counterfactual))
     alike = replace(explanation, rows=Rows(codes, other.rows.outputs))
-    problem = explanation.problem
-    population = populate(problem)
     across = output_directions(problem, problem.generator("stability output directions"))
-    outputs = output_comparison(problem, population, alike.rows.outputs, across)
-    certificate = other.certificate
-    return _Run(
-        inputs=_input_distance(alike, "stability directions"),
-        inputs_limit=certificate.inputs.at_most,
-        outputs=outputs.distance,
-        outputs_limit=certificate.outputs.at_most,
-        ok=other.ok,
-        shares=changes(alike)["share"],
-    )
+    outputs = output_comparison(problem, populate(problem), alike.rows.outputs, across)
+    measured = {
+        "inputs": _input_distance(alike, "stability directions"),
+        "inputs_limit": certificate.inputs.at_most,
+        "outputs": outputs.distance,
+        "outputs_limit": certificate.outputs.at_most,
+        "ok": other.ok,
+    }
+    return _Run(measured, changes(alike)["share"])
 
 
 def _input_distance(explanation: Explanation, purpose: str) -> float:
@@ -266,46 +244,34 @@ def _input_distance(explanation: Explanation, purpose: str) -> float:
 
 def _spread(explanation: Explanation, runs: list[_Run]) -> pd.DataFrame:
     """Given, lowest, highest and standard deviation of everything that was measured."""
+    inputs, inputs_limit, outputs, outputs_limit = (
+        [run.measured[name] for run in runs]
+        for name in ("inputs", "inputs_limit", "outputs", "outputs_limit")
+    )
+    redrawn = (f"stability directions {draw}" for draw in range(DIRECTION_DRAWS))
     values = {
-        "input distance": [run.inputs for run in runs],
+        "input distance": inputs,
         "input distance, directions redrawn": [
-            runs[0].inputs,
-            *(
-                _input_distance(explanation, f"stability directions {draw}")
-                for draw in range(DIRECTION_DRAWS)
-            ),
+            inputs[0],
+            *(_input_distance(explanation, purpose) for purpose in redrawn),
         ],
-        "input limit": [run.inputs_limit for run in runs],
-        "output distance": [run.outputs for run in runs],
-        "output limit": [run.outputs_limit for run in runs],
+        "input limit": inputs_limit,
+        "output distance": outputs,
+        "output limit": outputs_limit,
     }
     for name in runs[0].shares.index:
         values[f"{SHARE}{name}"] = [float(run.shares[name]) for run in runs]
-    table = pd.DataFrame(
-        {
-            name: {
-                "given": found[0],
-                "lowest": min(found),
-                "highest": max(found),
-                "sd": float(np.std(found, ddof=1)),
-            }
-            for name, found in values.items()
-        }
-    ).T
-    return table.rename_axis("quantity")
+    table = [(v[0], min(v), max(v), float(np.std(v, ddof=1))) for v in values.values()]
+    index = pd.Index(values, name="quantity")
+    return pd.DataFrame(table, index=index, columns=["given", "lowest", "highest", "sd"])
 
 
-def _sensitivity(names: list[str], runs: list[_Run]) -> pd.DataFrame:
-    """One row per change of the question."""
-    given = runs[0].shares
-    entries = [
-        {
-            **{name: getattr(run, name) for name in _Run._fields if name != "shares"},
-            "largest": str(run.shares.idxmax()),
-            "share": float(run.shares.max()),
-            # Half of the sum: what one share loses another gains.
-            "shares_moved": 0.5 * float((run.shares.reindex(given.index) - given).abs().sum()),
-        }
-        for run in runs
-    ]
-    return pd.DataFrame(entries, index=pd.Index(names, name="change"))
+def _entry(run: _Run, given: pd.Series[Any]) -> dict[str, Any]:
+    """One row of the table of changes, against the shares of the answer as given."""
+    return {
+        **run.measured,
+        "largest": str(run.shares.idxmax()),
+        "share": float(run.shares.max()),
+        # Half of the sum: what one share loses another gains.
+        "shares_moved": 0.5 * float((run.shares.reindex(given.index) - given).abs().sum()),
+    }

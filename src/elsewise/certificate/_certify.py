@@ -160,7 +160,9 @@ def _cap(problem: Problem, comparison: Comparison, theta: np.ndarray) -> float |
     factual = to_numpy(problem.factual)
     cap = move_cap(theta, largest_squared_move(problem.schema.features, factual))
     # Rows of another method may be illegal, and then nothing is known of how far unseen ones go.
-    return cap if np.all(row_costs(comparison) <= cap * (1.0 + 1e-6)) else None
+    costs = row_costs(comparison)
+    assert costs is not None  # inputs are paired
+    return cap if np.all(costs <= cap * (1.0 + 1e-6)) else None
 
 
 def _compared_support(problem: Problem, theta: Array) -> Support | None:

@@ -15,7 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from elsewise._arrays import Array, namespace, to_numpy
-from elsewise.confidence._comparison import Comparison, Pairing
+from elsewise.confidence._comparison import Comparison
 from elsewise.confidence._limit import UpperLimit, checked_level, smallest_meeting
 from elsewise.errors import InvalidInput
 
@@ -142,6 +142,9 @@ def coupling_limit(
     (0.37, 0.43)
     """
     costs = row_costs(comparison)
+    if costs is None:
+        expected, received = "paired rows or a known constant", "rows without partners"
+        raise InvalidInput("comparison", expected=expected, received=received, fix="use band_limit")
     # Costs may pass the cap by their rounding, those in single precision too.
     if not (0.0 < cap < math.inf and np.all(costs <= cap * (1.0 + 1e-6))):
         expected = f"a finite number, at least the largest cost of a row, {np.max(costs):.6g}"
@@ -192,48 +195,20 @@ def support_cap(comparison: Comparison, support: tuple[Array | float, Array | fl
     """
     low, high = (np.asarray(end, dtype=np.float64) for end in support)
     gap = high - low
-    if comparison.pairing is Pairing.KNOWN:
+    if comparison.fixed is None:
         # From inside the range the farthest value is at its farther end, not the whole range away.
-        constant = _constant(comparison)
+        constant = to_numpy(comparison.partners)[:, 0]
         gap = np.maximum(constant - low, high - constant)
     return float(np.mean(gap * gap))
 
 
-def is_coupled(comparison: Comparison) -> bool:
-    """Whether every row has a partner: paired rows, or a known constant."""
-    return comparison.pairing is Pairing.PAIRED or _constants(comparison) is not None
+def row_costs(comparison: Comparison) -> np.ndarray | None:
+    """Return the mean cost over directions (n,) of moving each row to its partner, if it has one.
 
-
-def row_costs(comparison: Comparison) -> np.ndarray:
-    """Return the cost (n,) of moving each row to its partner, the mean over directions."""
-    moving = comparison.moving.rows
-    if comparison.pairing is Pairing.PAIRED:
-        assert comparison.fixed is not None  # paired rows are a sample
-        gap = moving - comparison.fixed.rows
-        return to_numpy(namespace(gap).mean(gap * gap, axis=0))
-    gap = to_numpy(moving) - _constant(comparison)[:, None]
-    return np.asarray(np.mean(gap * gap, axis=0))
-
-
-def _constants(comparison: Comparison) -> np.ndarray | None:
-    """Return the known constant (N,) of a comparison, None for any other distribution."""
-    if comparison.pairing is not Pairing.KNOWN:
+    Rows have partners where they are paired, or compared with a known constant.
+    """
+    partners = comparison.partners
+    if partners is None:
         return None
-    # Untrimmed, because trimmed cells repeat the mean of their neighbour: a heavy trim could make
-    # another distribution look constant.
-    side = comparison.side(0.0)
-    partners, spread = to_numpy(side.partners), to_numpy(side.spread)
-    if np.any(partners != partners[:, :1]) or np.any(spread != 0.0):
-        return None
-    return np.asarray(partners[:, 0])
-
-
-def _constant(comparison: Comparison) -> np.ndarray:
-    """Return the known constant (N,) of a comparison, refusing any other target."""
-    constant = _constants(comparison)
-    if constant is None:
-        expected, received = "paired rows or a known constant", "an independent sample"
-        if comparison.pairing is Pairing.KNOWN:
-            received = "a known distribution that is not constant"
-        raise InvalidInput("comparison", expected=expected, received=received, fix="use band_limit")
-    return constant
+    gap = comparison.moving.rows - partners
+    return to_numpy(namespace(gap).mean(gap * gap, axis=0))

@@ -16,7 +16,7 @@ import numpy as np
 
 from elsewise._arrays import namespace, to_numpy
 from elsewise.confidence._band import Support, band_limit
-from elsewise.confidence._betting import coupling_limit, is_coupled, row_costs, support_cap
+from elsewise.confidence._betting import coupling_limit, row_costs, support_cap
 from elsewise.confidence._bootstrap import bootstrap_limit
 from elsewise.confidence._clt import clt_limit
 from elsewise.confidence._comparison import Comparison, Pairing
@@ -97,34 +97,38 @@ def certificate_limit(
     >>> certificate_limit(Comparison.paired(x, x, 0.05), 199, rng, cap=0.0).upper(0.95)
     0.0
     """
-    wanted = _known_method(method)
+    wanted = Method(method)
     if wanted is Method.EXACT:
         return KnownLimit(estimate=comparison.distance)
-    movers = count_movers(comparison)
+    moving = _movers(comparison)
     # A cap of 0 speaks of unseen rows, too. That no row of the sample moved is not enough: movers
     # may be too rare to be in it.
-    if cap == 0.0 and movers == 0:
+    if cap == 0.0 and moving is not None and not moving[0].any():
         return KnownLimit(
             method="nothing moves",
             assumption="No row can move, so that the distance is known to be 0.",
             estimate=0.0,
         )
-    far = None if movers is None or wanted is not Method.AUTO else _far_movers(comparison, movers)
+    # Where few rows moved at all, these are the few; otherwise those that were not just nudged.
+    few = next((rows for rows in moving or () if np.sum(rows) < FEW_MOVERS), None)
     safe = None
-    if wanted is Method.FINITE_SAMPLE or far is not None or is_small(comparison):
+    if wanted is Method.FINITE_SAMPLE:
         safe = _finite_sample(comparison, rng, cap, support, level)
-    if wanted is Method.FINITE_SAMPLE and safe is None:
-        expected = "a known range of the outputs or of the moves for a finite-sample limit"
-        fix = "give the range that outputs cannot leave, or use method='auto'"
-        raise InvalidInput("method", expected=expected, received="none", fix=fix)
-    if wanted is Method.AUTO and far is not None:
-        safe = _few_movers(comparison, far, support, level, safe)
-    if safe is not None and wanted is not Method.ASYMPTOTIC:
+        if safe is None:
+            expected = "a known range of the outputs or of the moves for a finite-sample limit"
+            fix = "give the range that outputs cannot leave, or use method='auto'"
+            raise InvalidInput("method", expected=expected, received="none", fix=fix)
+    elif wanted is Method.AUTO and (few is not None or is_small(comparison)):
+        safe = _finite_sample(comparison, rng, cap, support, level)
+        if few is not None:
+            safe = _few_movers(comparison, few, support, level, safe)
+    if safe is not None:
         return safe
     limit = _bounded_default(comparison, draws, rng, level)
     known = cap is not None or support is not None
-    few = movers is not None and (movers < FEW_MOVERS or far is not None)
-    doubt = "fewer than ten rows clearly moved" if few else doubt_of(comparison, known_range=known)
+    doubt = doubt_of(comparison, known_range=known)
+    if few is not None:
+        doubt = "fewer than ten rows clearly moved"
     return limit.doubted(doubt) if doubt else limit
 
 
@@ -143,13 +147,6 @@ def steering_method(method: Method | str, trim: float, rows: int) -> Method:
     return Method.ASYMPTOTIC if jumps else Method(method)
 
 
-def _known_method(method: Method | str) -> Method:
-    if method not in list(Method):
-        expected = ", ".join(repr(kind.value) for kind in Method)
-        raise InvalidInput("method", expected=expected, received=repr(method), fix="'auto' chooses")
-    return Method(method)
-
-
 def count_movers(comparison: Comparison) -> int | None:
     """Return how many rows are away from their partner; None where rows have none.
 
@@ -159,31 +156,22 @@ def count_movers(comparison: Comparison) -> int | None:
     >>> count_movers(Comparison.paired(np.maximum(x, 2.0), x, 0.0))
     2
     """
-    if not is_coupled(comparison):
+    moving = _movers(comparison)
+    return None if moving is None else int(np.sum(moving[0]))
+
+
+def _movers(comparison: Comparison) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return which rows (n,) left their partner, and which by more than a nudge."""
+    costs = row_costs(comparison)
+    if costs is None:
         return None
-    return int(np.sum(np.sqrt(row_costs(comparison)) > ROUNDING * _largest_value(comparison)))
-
-
-def _largest_value(comparison: Comparison) -> float:
     xp = namespace(comparison.moving.sorted)
-    return float(xp.max(xp.abs(comparison.moving.sorted)))
-
-
-def _far_movers(comparison: Comparison, movers: int) -> np.ndarray | None:
-    """Return which rows moved far (n,), if they are few; None if they are not.
-
-    Where few rows moved at all these are the ones; otherwise those that were not just nudged.
-    """
-    moves = np.sqrt(to_numpy(row_costs(comparison)))
-    least = ROUNDING * _largest_value(comparison)
-    if movers >= FEW_MOVERS:
-        # The fixed side's spread, where there is one: that of the moved rows would make the
-        # threshold depend on how far they went.
-        values = to_numpy(comparison.samples[-1].sorted)
-        spread = float(np.sqrt(np.mean(np.var(values, axis=-1))))
-        least = max(least, NUDGE * spread)
-    far = moves > least
-    return far if np.sum(far) < FEW_MOVERS else None
+    moved = np.sqrt(costs) > ROUNDING * float(xp.max(xp.abs(comparison.moving.sorted)))
+    # The fixed side's spread, where there is one: that of the moved rows would make the threshold
+    # depend on how far they went.
+    values = to_numpy(comparison.samples[-1].sorted)
+    spread = float(np.sqrt(np.mean(np.var(values, axis=-1))))
+    return moved, moved & (np.sqrt(costs) > NUDGE * spread)
 
 
 def _few_movers(
@@ -263,11 +251,12 @@ def _finite_sample(
     A band around one sample makes use of the trimming, and pays for every direction; a coupling
     does neither. Of paired rows, which a band takes for two samples, the coupling knows more.
     """
-    coupled = is_coupled(comparison)
-    constant = coupled and comparison.fixed is None
-    one_band = constant and comparison.trim > 0.0 and comparison.shape[0] == 1
-    if support is not None and (one_band or not coupled):
+    partners = comparison.partners
+    one_band = comparison.fixed is None and comparison.trim > 0.0 and comparison.shape[0] == 1
+    if support is not None and (one_band or partners is None):
         return band_limit(comparison, support)
-    if coupled and cap is None and support is not None:
+    if partners is None:
+        return None
+    if cap is None and support is not None:
         cap = support_cap(comparison, support)
-    return coupling_limit(comparison, cap, level, rng) if coupled and cap is not None else None
+    return None if cap is None else coupling_limit(comparison, cap, level, rng)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from elsewise._arrays import to_numpy
-from elsewise.confidence._betting import is_coupled, row_costs
+from elsewise.confidence._betting import row_costs
 from elsewise.confidence._clt import influence
 from elsewise.confidence._comparison import Comparison
 from elsewise.confidence._doubt import FEW_MOVERS, FEWEST_ROWS
@@ -56,10 +56,10 @@ def clustered_limit(comparison: Comparison, limit: UpperLimit, clusters: np.ndar
     found = _ClusteredLimit(
         limit=limit, factor=factor, estimate=limit.estimate, doubt=limit.doubt, **by_cluster(limit)
     )
-    count, doubt = np.unique(clusters).size, ""
+    count, doubt, costs = np.unique(clusters).size, "", row_costs(comparison)
     if count < FEWEST_ROWS:
         doubt = f"there are only {count} clusters"
     # Ten rows of one customer are one mover.
-    elif is_coupled(comparison) and len(set(clusters[row_costs(comparison) > 0.0])) < FEW_MOVERS:
+    elif costs is not None and len(set(clusters[costs > 0.0])) < FEW_MOVERS:
         doubt = "rows of fewer than ten clusters moved"
     return found.doubted(doubt) if doubt and not limit.doubt else found

@@ -147,6 +147,20 @@ class Comparison:
         return tuple(sample.sorted.shape[1] for sample in self.samples)
 
     @property
+    def partners(self) -> Array | None:
+        """Where each row belongs: (N, n), or (N, 1) for a known constant; None for other sides."""
+        if self.pairing is Pairing.INDEPENDENT:
+            return None
+        if self.fixed is not None:
+            return self.fixed.rows
+        # Untrimmed, because trimmed cells repeat the mean of their neighbour: a heavy trim could
+        # make another distribution look constant.
+        side, xp = self.side(0.0), namespace(self.moving.sorted)
+        constant = side.partners[:, :1]
+        known = bool(xp.all(side.partners == constant)) and bool(xp.all(side.spread == 0.0))
+        return constant if known else None
+
+    @property
     def distance(self) -> float:
         """The trimmed distance of the samples, root scale."""
         return root_distance(self.moving.sorted, self.side(self.trim))

@@ -192,10 +192,6 @@ def largest(*limits: UpperLimit) -> UpperLimit:
     >>> largest(clt_limit(comparison), band_limit(comparison)).upper(0.95)
     inf
     """
-    if not limits:
-        raise InvalidInput(
-            "limits", expected="at least one limit", received="none", fix="pass clt_limit(...)"
-        )
     estimate = max(limit.estimate for limit in limits)
     return _Largest(limits=limits, estimate=estimate, **_named("max", limits))
 

@@ -91,12 +91,8 @@ def rank_shift_limit(
     >>> round(limit.estimate, 3), round(limit.upper(0.95), 3)
     (0.008, 0.03)
     """
-    moving = comparison.moving.rows
+    moving, partners = comparison.moving.rows, comparison.partners
     xp = namespace(moving)
-    if comparison.fixed is None:
-        partners = comparison.side(0.0).partners[:, :1]
-    else:
-        partners = comparison.fixed.rows
     # Far movers are put back to their partners: what is left is the move of all other rows.
     still = comparison.of(xp.where(asarray_like(movers, moving) > 0, partners, moving))
     hardly = float(xp.max(xp.abs(still.moving.rows - partners))) > 0.0
