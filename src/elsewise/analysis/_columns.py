@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from elsewise._arrays import Array, changed_cells, to_numpy
 from elsewise.errors import InvalidInput
-from elsewise.explanation import Explanation
 from elsewise.features import Attribute, Schema, attributes
 from elsewise.text import amount, one_line
+
+if TYPE_CHECKING:
+    from elsewise.explanation import Explanation
+
 
 MISSING = "missing"
 """What a missing cell of a category is called."""
