@@ -36,10 +36,11 @@ def move(now: MoveContext) -> Moved:
     offers = len(SMOOTH_OFFERS) + (0 if edits is None else edits.sources.shape[0])
     # Offers are (n, C, p): the only arrays of a step that grow with the number of offers.
     size = block_rows(offers * p, device=on_device(codes))
+    in_turn = worth_taking_in_turn(codes)  # by all rows: memory must not decide how
     if n <= size:
-        return _move(now)
+        return _move(now, in_turn)
     xp = namespace(codes)
-    parts = [_move(now.block(block)) for block in row_tiles(n, size)]
+    parts = [_move(now.block(block), in_turn) for block in row_tiles(n, size)]
     return Moved(
         rows=Rows(
             xp.concat([part.rows.codes for part in parts]),
@@ -51,11 +52,11 @@ def move(now: MoveContext) -> Moved:
     )
 
 
-def _move(now: MoveContext) -> Moved:
+def _move(now: MoveContext, in_turn: bool) -> Moved:
     aim = _aim(now)
     if now.motion.gradient:
         choice = _descend(now, aim)
-    elif now.step.edits is None and now.price == 0 and worth_taking_in_turn(now.rows.codes):
+    elif now.step.edits is None and now.price == 0 and in_turn:
         choice = steps_in_turn(now, aim, _smooth_steps(now, aim))
     else:
         choice = choose(now, aim, _offers(now, aim))
