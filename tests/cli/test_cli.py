@@ -185,9 +185,8 @@ def test_explain_writes_the_run_its_exports_and_a_report(work: Path, run: Answer
 
 def test_columns_are_read_as_they_are_named(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("agent,zip code,n\n007,010,1\n008,,2\n")
-    table = read_table(
-        tmp_path / "a.csv", dtypes=parse_dtypes(["agent=str,zip code=str", "n=float"])
-    )
+    dtypes = parse_dtypes(["agent=str", "zip code=str", "n=float"])
+    table = read_table(tmp_path / "a.csv", dtypes=dtypes)
     assert table["agent"].tolist() == ["007", "008"]
     assert table["zip code"].tolist()[0] == "010"
     assert table["n"].dtype == float
@@ -319,8 +318,8 @@ BAD: dict[str, tuple[tuple[str, ...], str]] = {
     "empty file": (("explain", "nothing.csv", *FUNCTION), "No columns to parse"),
     "binary file": (("explain", "image.csv", *FUNCTION), "a readable .csv"),
     "no rows": (("explain", "empty.csv", *FUNCTION), "at least 2 rows"),
-    "no model": ((*EXPLAIN, "--target", "shift:1"), "Missing option '--model'"),
-    "no target": ((*EXPLAIN, "--model", "scoring:risk"), "Missing option '--target'"),
+    "no model": ((*EXPLAIN, "--target", "shift:1"), "are required: --model"),
+    "no target": ((*EXPLAIN, "--model", "scoring:risk"), "are required: --target"),
     "model file": ((*EXPLAIN, "--model", "no.joblib", *FUNCTION[2:]), "no.joblib, which is not"),
     "damaged model": ((*EXPLAIN, "--model", "damaged.joblib", *FUNCTION[2:]), "damaged.joblib"),
     "no colon": ((*EXPLAIN, "--model", "scoring", *FUNCTION[2:]), "module:name"),
@@ -357,7 +356,7 @@ BAD: dict[str, tuple[tuple[str, ...], str]] = {
     "background": ((*EXPLAIN, *FUNCTION, "--background", "scores.csv"), "every column"),
     "certify": ((*EXPLAIN, *FUNCTION, "--certify", "maybe"), "certify: expected"),
     "format": ((*EXPLAIN, *FUNCTION, "--export", "pdf"), "csv, json, xlsx, parquet"),
-    "seed": ((*EXPLAIN, *FUNCTION, "--seed", "-1"), "--seed"),
+    "seed": ((*EXPLAIN, *FUNCTION, "--seed", "-1"), "seed: expected"),
     "seconds": ((*EXPLAIN, *FUNCTION, "--seconds", "0"), "settings.seconds"),
     "folder taken": ((*EXPLAIN, *FUNCTION, "--out", "other"), "which holds something else"),
     "folder is a file": ((*EXPLAIN, *FUNCTION, "--out", "rows.csv"), "holds something else"),
@@ -367,7 +366,7 @@ BAD: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     "read-only folder": ((*EXPLAIN, *FUNCTION, "--out", "/proc/run"), "a folder that can be made"),
     "no run": (("report", "other"), "expected a saved run"),
-    "nothing to compare": (("compare",), "Missing argument"),
+    "nothing to compare": (("compare",), "are required: runs"),
     "another model": (
         ("apply", "run", "rows.csv", "--drop", "outcome", "--model", "model.pickle"),
         "received",
@@ -377,7 +376,7 @@ BAD: dict[str, tuple[tuple[str, ...], str]] = {
         *[("apply", "run", "rows.csv", "--model", "scoring:risk", "--drop", "outcome")],
         "a .csv, .parquet or .xlsx file",
     ),
-    "command": (("explode",), "No such command"),
+    "command": (("explode",), "invalid choice: 'explode'"),
 }
 BAD["ending"] = ((*BAD["ending"][0], "--out", "moved.doc"), BAD["ending"][1])
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import signal
+import sys
 import threading
+from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
-
-import typer
 
 from elsewise.errors import ElsewiseError
 from elsewise.text import visible
@@ -19,17 +19,17 @@ class Interrupted(ElsewiseError):
     """Ctrl-C before there was anything to save."""
 
 
-def tell(record: Mapping[str, Any], words: str, quiet: bool, as_json: bool) -> None:
-    """Print one JSON object, or what it says in words, or nothing."""
-    if as_json:
-        typer.echo(json.dumps(record, allow_nan=False))
-    elif not quiet:
+def tell(record: Mapping[str, Any], words: str, given: Namespace) -> None:
+    """Print one JSON object, or what it says in words, or nothing, as was asked."""
+    if getattr(given, "json", False):
+        say(json.dumps(record, allow_nan=False))
+    elif not given.quiet:
         say(words)
 
 
 def say(text: str, *, err: bool = False) -> None:
     """Print, with control characters as escapes: names in files must not drive a terminal."""
-    typer.echo(visible(text), err=err)
+    print(visible(text), file=sys.stderr if err else sys.stdout, flush=True)
 
 
 @contextmanager

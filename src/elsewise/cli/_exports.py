@@ -5,11 +5,12 @@ from __future__ import annotations
 import importlib.util
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 
 from elsewise._storage import write_bytes
@@ -86,6 +87,14 @@ def export(
     return written, escaped
 
 
+def _flat(table: pd.DataFrame, *, index: bool = True) -> pd.DataFrame:
+    """Return a table whose index is columns, and whose headers are one cell each."""
+    flat = table.reset_index(allow_duplicates=True) if index else table.reset_index(drop=True)
+    names = [*(table.index.names if index else []), *table.columns]
+    heads = [".".join(map(str, n)) if isinstance(n, tuple) else n for n in names]
+    return flat.set_axis(pd.Index(["" if n is None else n for n in heads], dtype=object), axis=1)
+
+
 def write_csv(table: pd.DataFrame, path: Path, *, index: bool = True) -> int:
     """Write a CSV file in which texts that a spreadsheet would run as formulas begin with '.
 
@@ -103,23 +112,19 @@ def write_csv(table: pd.DataFrame, path: Path, *, index: bool = True) -> int:
         count += 1
         return f"'{cell}"
 
-    levels = [table.index.get_level_values(k).to_series() for k in range(table.index.nlevels)]
-    columns = [*(levels if index else []), *(column for _, column in table.items())]
-    names = [*(table.index.names if index else []), *table.columns]
-    texts = [not hasattr(c.dtype, "kind") or c.dtype.kind == "O" for c in columns]
-    rows = {
-        k: (column.map(safe) if text else column).reset_index(drop=True)
-        for k, (column, text) in enumerate(zip(columns, texts, strict=True))
-    }
-    safe_rows = pd.DataFrame(rows, index=pd.RangeIndex(len(table)))
-    safe_rows.columns = pd.Index([safe(_flat(name)) for name in names], dtype=object)
-    write_bytes(safe_rows.to_csv(index=False).encode("utf-8", "backslashreplace"), path)
+    flat = _texts_mapped(_flat(table, index=index), safe)
+    write_bytes(flat.to_csv(index=False).encode("utf-8", "backslashreplace"), path)
     return count
 
 
-def _flat(name: Any) -> Any:
-    """A header in one cell: the levels of a MultiIndex joined."""
-    return ".".join(map(str, name)) if isinstance(name, tuple) else "" if name is None else name
+def _texts_mapped(table: pd.DataFrame, change: Callable[[Any], Any]) -> pd.DataFrame:
+    """Return a table with its headers and the columns that can hold texts changed."""
+    columns = [
+        column.map(change) if getattr(column.dtype, "kind", "O") in "OMm" else column
+        for _, column in table.items()
+    ]
+    heads = pd.Index(map(change, table.columns), dtype=object)
+    return pd.DataFrame(dict(enumerate(columns)), index=table.index).set_axis(heads, axis=1)
 
 
 def certificate_table(explanation: Explanation) -> pd.DataFrame:
@@ -138,34 +143,21 @@ def certificate_table(explanation: Explanation) -> pd.DataFrame:
 
 def _write_excel(tables: dict[str, pd.DataFrame], path: Path | BytesIO) -> None:
     """Write one sheet per table; text stays text, even where it looks like a formula."""
-    from openpyxl import Workbook
-
-    book = Workbook()
-    book.remove(book.active)
-    for name, table in tables.items():
-        sheet = book.create_sheet(name)
-        flat = table.reset_index()
-        rows: list[Sequence[Any]] = [list(flat.columns), *flat.itertuples(index=False, name=None)]
-        for i, row in enumerate(rows, start=1):
-            for k, value in enumerate(row, start=1):
-                _write_cell(sheet.cell(row=i, column=k), value)
-    book.save(path)
-
-
-def _write_cell(cell: Any, value: Any) -> None:
-    if pd.isna(value):
-        return
-    number = isinstance(value, bool | int | float) or hasattr(value, "dtype")
-    cell.value = (value.item() if hasattr(value, "item") else value) if number else _legal(value)
-    # openpyxl takes a text that begins with = for a formula, unless its type is set.
-    if isinstance(cell.value, str):
-        cell.data_type = "s"
-
-
-def _legal(value: Any) -> str:
     from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE
 
-    return str(ILLEGAL_CHARACTERS_RE.sub("", str(value)))
+    def legal(value: Any) -> Any:
+        plain = isinstance(value, bool | int | float | np.generic)
+        if plain or (pd.api.types.is_scalar(value) and pd.isna(value)):
+            return value
+        return ILLEGAL_CHARACTERS_RE.sub("", str(value))
+
+    with pd.ExcelWriter(path, engine="openpyxl") as book:
+        for name, table in tables.items():
+            _texts_mapped(_flat(table), legal).to_excel(book, sheet_name=name, index=False)
+            for cell in (cell for row in book.sheets[name].iter_rows() for cell in row):
+                # openpyxl takes a text that begins with = for a formula, unless its type is set.
+                cell.data_type = "s" if cell.data_type == "f" else cell.data_type
+                cell.value = None if cell.value == "" else cell.value  # pandas' missing cells
 
 
 def write_table(frame: pd.DataFrame, path: Path) -> tuple[Path, int]:

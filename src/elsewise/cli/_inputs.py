@@ -250,16 +250,16 @@ def make_schema(
     return schema.freeze(*(names.get(name, name) for name in freeze))
 
 
-def parse_dtypes(given: Sequence[str] | None) -> dict[str, str]:
+def parse_dtypes(given: Sequence[str]) -> dict[str, str]:
     """Return how columns are to be read, by name; text that looks like numbers stays text.
 
     Examples
     --------
-    >>> parse_dtypes(["agent=str, zip code=str"])
+    >>> parse_dtypes(["agent=str", "zip code=str"])
     {'agent': 'str', 'zip code': 'str'}
     """
     found = {}
-    for part in names_in(given):
+    for part in given:
         name, _, dtype = (piece.strip() for piece in part.rpartition("="))
         if not name or dtype not in DTYPES:
             expected = f"column=dtype, with a dtype among {', '.join(DTYPES)}"
@@ -268,12 +268,12 @@ def parse_dtypes(given: Sequence[str] | None) -> dict[str, str]:
     return found
 
 
-def names_in(given: Sequence[str] | None) -> list[str]:
+def names_in(text: str) -> list[str]:
     """Return the names in an option that can be repeated or written as a,b.
 
     Examples
     --------
-    >>> names_in(["a, b", "c"])
-    ['a', 'b', 'c']
+    >>> names_in("a, b")
+    ['a', 'b']
     """
-    return [part.strip() for text in given or () for part in text.split(",") if part.strip()]
+    return [part.strip() for part in text.split(",") if part.strip()]

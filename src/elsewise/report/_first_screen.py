@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from elsewise.certificate import stayed_lines
 from elsewise.policy import summary_of
@@ -41,7 +42,7 @@ class Gauge(NamedTuple):
     """A line with what was asked, what is reached, and how sure that is."""
 
     title: str
-    marks: tuple[Mark, ...]
+    marks: Sequence[Mark]
     limit: tuple[float, float] | None
     """Where the confidence limit reaches to; None where none is claimed."""
 
@@ -54,49 +55,29 @@ class Tile(NamedTuple):
     note: str = ""
 
 
-class FirstScreen(NamedTuple):
-    """The parts of a page that are seen without scrolling."""
-
-    question: str
-    answer: str
-    gauges: tuple[Gauge, ...]
-    tiles: tuple[Tile, ...]
-    certificate: tuple[str, ...]
-    changes: tuple[str, ...]
-    actions: tuple[str, ...]
-    """The first of a policy."""
-    policy: str
-    """What they reach."""
-
-
-def first_screen(view: View, policy: Policy | None) -> FirstScreen:
-    """Return what a page shows first."""
+def first_screen(view: View, policy: Policy | None) -> dict[str, Any]:
+    """Return what a page shows first, under the names that the template has for it."""
     certificate = view.explanation.certificate
-    reached = certificate.reached
-    sides = certificate.sides
-    # Of a question, distances that nobody bounded stand further below.
-    told = {name: side for name, side in sides.items() if reached is None or side.bound is not None}
-    if reached is None:
-        gauges = tuple(_side_gauge(name, side) for name, side in sides.items())
-        tiles = _side_tiles(view)
-    else:
-        gauges, tiles = (_reached_gauge(view, reached),), _reached_tiles(reached)
-    actions, achieved = ((), "") if policy is None else policy_sentences(policy, view.name)
-    stayed = () if reached is None else stayed_lines(reached)
-    return FirstScreen(
-        question=question_sentence(view),
-        answer=answer_sentence(view),
-        gauges=gauges,
-        tiles=(*tiles, *_move_tiles(view)),
-        certificate=(
-            *(f"{capital(line)}." for line in stayed),
-            *(side_words(name, side) for name, side in told.items()),
-            meaning(certificate),
-        ),
-        changes=first_changes(view),
-        actions=actions,
-        policy=achieved,
-    )
+    reached, sides = certificate.reached, certificate.sides
+    gauges = [_side_gauge(name, side) for name, side in sides.items()]
+    tiles, stayed = _side_tiles(view), []
+    if reached is not None:
+        gauges, tiles = [_reached_gauge(view, reached)], _reached_tiles(reached)
+        stayed = [f"{capital(line)}." for line in stayed_lines(reached)]
+        # Of a question, distances that nobody bounded stand further below.
+        sides = {name: side for name, side in sides.items() if side.bound is not None}
+    actions, achieved = ([], "") if policy is None else policy_sentences(policy, view.name)
+    bounded = [side_words(name, side) for name, side in sides.items()]
+    return {
+        "question": question_sentence(view),
+        "answer": answer_sentence(view),
+        "gauges": gauges,
+        "tiles": [*tiles, *_move_tiles(view)],
+        "certificate": [*stayed, *bounded, meaning(certificate)],
+        "changes": first_changes(view),
+        "actions": actions,
+        "policy": achieved,
+    }
 
 
 def _reached_gauge(view: View, reached: Reached) -> Gauge:
@@ -109,16 +90,13 @@ def _reached_gauge(view: View, reached: Reached) -> Gauge:
         title = f"mean {question.output(view.name)}{moved}"
     else:
         title = f"share of rows {question.condition(view.name)}"
-    marks = tuple(
+    marks = [
         Mark(look, scale.at(value), f"{look} {question.number(value)}")
         for look, value in numbers.items()
         if value is not None
-    )
-    limit = None
-    if reached.limit is not None:
-        ends = sorted((scale.at(reached.limit), scale.at(reached.reached)))
-        limit = ends[0], ends[1]
-    return Gauge(title, marks, limit)
+    ]
+    ends = None if reached.limit is None else (scale.at(reached.limit), scale.at(reached.reached))
+    return Gauge(title, marks, ends and (min(ends), max(ends)))
 
 
 def _roomy(values: list[float]) -> Scale:
@@ -139,21 +117,21 @@ def _side_gauge(name: str, side: Evidence) -> Gauge:
     limit = None
     if side.upper_limit is not None:
         limit = scale.at(side.estimate), scale.at(side.upper_limit)
-    return Gauge(SIDES[name], tuple(marks), limit)
+    return Gauge(SIDES[name], marks, limit)
 
 
-def _reached_tiles(reached: Reached) -> tuple[Tile, ...]:
+def _reached_tiles(reached: Reached) -> list[Tile]:
     number, limit = reached.question.number, ""
     if reached.limit is not None:
         limit = f"{'at most' if reached.falling else 'at least'} {number(reached.limit)}"
     asked = "every row" if reached.asked is None else number(reached.asked)
-    return (
+    return [
         Tile("asked", asked, f"{number(reached.before)} before"),
         Tile("reached", number(reached.reached), limit or f"on {reached.rows:,} rows"),
-    )
+    ]
 
 
-def _side_tiles(view: View) -> tuple[Tile, ...]:
+def _side_tiles(view: View) -> list[Tile]:
     certificate = view.explanation.certificate
     now, then = map(view.level, view.means)
     tiles = [Tile(f"mean {view.output}", then, f"{now} before")]
@@ -164,24 +142,24 @@ def _side_tiles(view: View) -> tuple[Tile, ...]:
             bound = f", bound {shown}"
         note = "exact" if side.upper_limit is None else f"at most {limit}"
         tiles.append(Tile(f"{name} distance", amount(side.estimate), f"{note}{bound}"))
-    return tuple(tiles)
+    return tiles
 
 
-def _move_tiles(view: View) -> tuple[Tile, ...]:
+def _move_tiles(view: View) -> list[Tile]:
     count = int(view.moved.sum())
     share = f"{percent(count / view.rows)} of {view.rows:,}"
     cells = float(view.cells[view.moved].mean()) if count else 0.0
     features = f"in {cells:.2g} feature{'' if cells == 1 else 's'} on average"
-    return (
+    return [
         Tile("rows that change", f"{count:,}", share),
         Tile("a changed row moves by", f"{amount(view.move)} SD", features),
-    )
+    ]
 
 
-def policy_sentences(policy: Policy, output: str) -> tuple[tuple[str, ...], str]:
+def policy_sentences(policy: Policy, output: str) -> tuple[list[str], str]:
     """Return the first actions of a policy, a sentence each, and what all of them reach."""
     if not policy.lines:
-        return (), ""
+        return [], ""
     shown = MOST_ACTIONS if len(policy.lines) > MOST_ACTIONS + 1 else MOST_ACTIONS + 1
     said = [
         f"{capital(line.what)}: {line.rows:,} row{'' if line.rows == 1 else 's'}."
@@ -189,4 +167,4 @@ def policy_sentences(policy: Policy, output: str) -> tuple[tuple[str, ...], str]
     ]
     more = len(policy.lines) - len(said)
     rest = f" {more} of them stand below." if more else ""
-    return tuple(said), f"{summary_of(policy, output)[0]}{rest}"
+    return said, f"{summary_of(policy, output)[0]}{rest}"

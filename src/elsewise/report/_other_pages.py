@@ -9,7 +9,7 @@ import pandas as pd
 
 from elsewise.errors import InvalidInput
 from elsewise.plots import charts
-from elsewise.report._parts import Section, card, frame_table, placed_bars, table
+from elsewise.report._parts import Section, Table, card, frame_table, placed_bars
 from elsewise.report._render import fill
 from elsewise.report._view import (
     View,
@@ -84,17 +84,14 @@ def _distances(views: Mapping[str, View]) -> Section:
     levels = sorted({view.explanation.problem.bounds.confidence for view in views.values()})
     columns = ["explanation", "verdict", "mean output before", "after", "rows that change"]
     columns += ["input limit", "output limit", "target"]
-    return Section(
-        anchor="comparison",
-        title="Distances and certificates",
-        text=(
-            f"Each limit holds with {' or '.join(map(percent, levels))} confidence by itself. "
-            "The best and the worst of several are picked after looking: for that, ask for "
-            "limits that hold together, explain_groups(..., simultaneous=True).",
-        ),
-        tables=(table("Side by side", columns, rows),),
-        cards=(card(charts.comparison(pd.DataFrame(records))),),
+    text = (
+        f"Each limit holds with {' or '.join(map(percent, levels))} confidence by itself. "
+        "The best and the worst of several are picked after looking: for that, ask for "
+        "limits that hold together, explain_groups(..., simultaneous=True)."
     )
+    cards = [card(charts.comparison(pd.DataFrame(records)))]
+    tables = [Table("Side by side", columns, rows)]
+    return Section("comparison", "Distances and certificates", [text], tables, cards)
 
 
 def _features(views: Mapping[str, View]) -> Section:
@@ -103,11 +100,8 @@ def _features(views: Mapping[str, View]) -> Section:
     found = found.loc[found.mean(axis=1).sort_values(ascending=False, kind="stable").index]
     cells = zip(found.index, found.to_numpy().tolist(), strict=True)
     rows = [(str(name), *map(percent, row)) for name, row in cells]
-    return Section(
-        anchor="features",
-        title="Features by their share of the distance",
-        tables=(table("Share of the distance", ("feature", *shares), rows),),
-    )
+    tables = [Table("Share of the distance", ("feature", *shares), rows)]
+    return Section("features", "Features by their share of the distance", (), tables)
 
 
 def render_difference(
@@ -124,16 +118,15 @@ def render_difference(
     """
     bars = charts.waterfall_bars(difference, MOST_BARS)
     cells = placed_bars(bars.texts, bars.starts, bars.ends, bars.looks)
-    drawn = zip(bars.names, cells, strict=True)
-    parts = frame_table(difference.attributes, "Parts of the change, with simultaneous intervals")
-    found = Section(
-        anchor="parts",
-        title="What it goes through",
-        text=("Pale parts are not named with confidence.",),
-        tables=(table(bars.title, ("attribute", bars.axis.label), drawn), parts),
-    )
+    drawn = list(zip(bars.names, cells, strict=True))
+    tables = [
+        Table(bars.title, ("attribute", bars.axis.label), drawn),
+        frame_table(difference.attributes, "Parts of the change, with simultaneous intervals"),
+    ]
+    text = "Pale parts are not named with confidence."
+    found = Section("parts", "What it goes through", [text], tables)
     groups = frame_table(difference.groups, "Found on these rows, without an interval")
-    whom = Section(anchor="groups", title="Whose scores moved most", tables=(groups,))
+    whom = Section("groups", "Whose scores moved most", (), [groups])
     names = ("before", "after", "change")
     facts = [(name, amount(float(getattr(difference, name)))) for name in names]
     return fill(
@@ -148,8 +141,8 @@ def render_difference(
 def explanation_html(explanation: Explanation) -> str:
     """Return the answer, the certificate and the largest changes as HTML."""
     view = View(explanation)
-    rows, unit = change_lines(view, MOST_CHANGES), ", points" if view.probability else ""
-    return certificate_html(explanation.certificate, answer_sentence(view), rows, unit)
+    rows = change_lines(view, MOST_CHANGES)
+    return certificate_html(explanation.certificate, answer_sentence(view), rows, view.unit)
 
 
 def certificate_html(

@@ -26,10 +26,9 @@ from elsewise.report._parts import (
     cell_text,
     frame_table,
     placed_bars,
-    table,
 )
 from elsewise.report._summary import drift, fingerprints
-from elsewise.report._view import View, capital, change_words, interval_words
+from elsewise.report._view import View, capital, interval_words
 from elsewise.text import amount, one_line, percent
 
 if TYPE_CHECKING:
@@ -81,16 +80,11 @@ def _features(view: View) -> Section:
     zeros, signs = np.zeros(len(shown)), np.where(shown["effect"] > 0, "up", "down")
     effects = placed_bars(view.effects(), zeros, shown["effect"], signs)
     shares = placed_bars(texts, zeros, shown["rows_moved"], ["up"] * len(shown))
-    labels = (Named(one_line(name, 80), change_words(view, name)) for name in shown.index)
+    labels = (Named(one_line(name, 80), view.change_words(name)) for name in shown.index)
     rows = list(zip(labels, effects, shares, strict=True))
-    unit = ", points" if view.probability else ""
-    columns = ("feature", f"effect on the mean{unit}", "rows that change")
-    return Section(
-        anchor="features",
-        title="What is changed",
-        text=tuple(_feature_notes(view, names)),
-        tables=(table("Largest effect first", columns, rows),) if rows else (),
-    )
+    columns = ("feature", f"effect on the mean{view.unit}", "rows that change")
+    tables = [Table("Largest effect first", columns, rows)] if rows else []
+    return Section("features", "What is changed", _feature_notes(view, names), tables)
 
 
 def _feature_notes(view: View, moved: list[object]) -> list[str]:
@@ -117,24 +111,21 @@ def _moves(view: View, single: bool) -> Section | None:
     drawn = [n for n in view.changes.index if view.columns[n].moved.sum() >= FEWEST_DRAWN]
     if not drawn:
         return None
-    more = len(drawn) - MOST_CARDS
-    return Section(
-        anchor="moves",
-        title="How features move",
-        text=(f"The {MOST_CARDS} largest have a picture, the table has all.",) if more > 0 else (),
-        cards=tuple(_card(view, view.columns[name], single) for name in drawn[:MOST_CARDS]),
-    )
+    few = f"The {MOST_CARDS} largest have a picture, the table has all."
+    text = [few] if len(drawn) > MOST_CARDS else []
+    cards = [_card(view.columns[name], single) for name in drawn[:MOST_CARDS]]
+    return Section("moves", "How features move", text, cards=cards)
 
 
-def _card(view: View, column: Column, single: bool) -> Card:
+def _card(column: Column, single: bool) -> Card:
     """Moves of one feature over the rows in which it changes."""
     found: list[charts.Chart | charts.Flow | None]
     if column.numeric:
         found = [charts.dumbbells(column, single=single), charts.moves(column)]
     else:
         found = [charts.flow(column)]
-    pictures = tuple(picture for picture in found if picture is not None)
-    return Card(one_line(column.name, 80), change_words(view, column.name), pictures)
+    pictures = [picture for picture in found if picture is not None]
+    return Card(one_line(column.name, 80), column.change_words(), pictures)
 
 
 def _outputs(view: View) -> Section:
@@ -143,23 +134,14 @@ def _outputs(view: View) -> Section:
     cards, tables = [], []
     for k in range(min(count, MOST_OUTPUTS)):
         what = view.output if count == 1 else f"{view.output}, column {k + 1}"
-        found = _output_table(explanation, k)
-        before, after = map(view.level, found.to_numpy()[0].tolist())
+        found = _output_table(explanation, k).map(view.level)
+        before, after = found.to_numpy()[0]
         words = f"The mean {what} goes from {before} to {after}."
         cards.append(card(charts.output_histogram(explanation, k, what), words))
         quantiles = replace(charts.outputs(explanation, k, what), title="The same as quantiles")
         cards.append(card(quantiles, "For every share of the rows, what they stay below."))
-        cells = [
-            (str(name), *map(view.level, row))
-            for name, row in zip(found.index, found.to_numpy().tolist(), strict=True)
-        ]
-        tables.append(table(f"{what}, in numbers", ("", "before", "after"), cells))
-    return Section(
-        anchor="outputs",
-        title="What the model answers",
-        cards=tuple(cards),
-        tables=tuple(tables),
-    )
+        tables.append(frame_table(found, f"{what}, in numbers"))
+    return Section("outputs", "What the model answers", (), tables, cards)
 
 
 def _output_table(explanation: Explanation, column: int) -> pd.DataFrame:
@@ -168,7 +150,8 @@ def _output_table(explanation: Explanation, column: int) -> pd.DataFrame:
     both = explanation.factual_outputs[:, column], explanation.outputs[:, column]
     names = ["mean", *(f"{percent(level)} quantile" for level in levels)]
     found = [[values.mean(), *np.quantile(values, levels)] for values in both]
-    return pd.DataFrame(dict(zip(("before", "after"), found, strict=True)), index=names)
+    frame = pd.DataFrame(dict(zip(("before", "after"), found, strict=True)), index=names)
+    return frame.rename_axis("")
 
 
 def _groups(view: View) -> Section | None:
@@ -186,8 +169,8 @@ def _groups(view: View) -> Section | None:
     ]
     columns = ("who", "rows", "what changes for them, on average", "share of the shift")
     text = f"The mean moves of these groups explain {percent(found.explained)} of the shift."
-    tables = (table("Groups of rows that move alike", columns, rows),)
-    return Section(anchor="groups", title="Who moves, and how", text=(text,), tables=tables)
+    tables = [Table("Groups of rows that move alike", columns, rows)]
+    return Section("groups", "Who moves, and how", [text], tables)
 
 
 def _plausibility(view: View) -> Section | None:
@@ -203,18 +186,11 @@ def _plausibility(view: View) -> Section | None:
         "Farther from the nearest real row than 95% of the rows were: "
         f"{far[0]} of the rows before, {far[1]} after."
     )
-    columns = ("", "median", "90% of rows", "95% of rows")
-    levels = found[["q50", "q90", "q95"]].to_numpy().tolist()
-    rows = [
-        (name, *map(cell_text, row)) for name, row in zip(("before", "after"), levels, strict=True)
-    ]
+    names = {"q50": "median", "q90": "90% of rows", "q95": "95% of rows"}
+    shown = found.rename(columns=names)[[*names.values()]].set_axis(["before", "after"])
     caption = "Distance to the nearest real row, in standard deviations"
-    return Section(
-        anchor="plausibility",
-        title="Do the changed rows look real?",
-        text=(text,),
-        tables=(table(caption, columns, rows),),
-    )
+    tables = [frame_table(shown.rename_axis(""), caption)]
+    return Section("plausibility", "Do the changed rows look real?", [text], tables)
 
 
 def _single_rows(view: View, rows: int) -> Section | None:
@@ -244,12 +220,7 @@ def _single_rows(view: View, rows: int) -> Section | None:
     columns = ("row", one_line(view.output, 60), *(str(before.columns[j]) for j in kept))
     caption = f"{len(shown):,} of {len(changed):,} changed rows, largest change of the output first"
     text = "Marked cells change: what was, then what is. Columns that stay are left out."
-    return Section(
-        anchor="rows",
-        title="Changed rows",
-        text=(text,),
-        tables=(table(caption, columns, cells),),
-    )
+    return Section("rows", "Changed rows", [text], [Table(caption, columns, cells)])
 
 
 def _policy(view: View, policy: Policy) -> Section | None:
@@ -267,65 +238,47 @@ def _policy(view: View, policy: Policy) -> Section | None:
         for line in policy.lines
     ]
     columns = ("action", "for", "rows", "cost of a row")
-    tables = (table("Who does what", columns, rows),)
-    text = (*summary_of(policy, view.name), means)
-    return Section(anchor="policy", title="In a few actions", text=text, tables=tables)
+    tables = [Table("Who does what", columns, rows)]
+    return Section("policy", "In a few actions", [*summary_of(policy, view.name), means], tables)
 
 
 def _frontier(frontier: Frontier) -> Section:
     found = frontier.table
-    return Section(
-        anchor="frontier",
-        title="How far for how close",
-        text=(
-            "Each point is a population that no other beats: the closer its outputs, the further "
-            f"its rows. Marked: the knee ({frontier.reason}).",
-            f"Distances of {frontier.rows:,} rows ({frontier.kind}); each limit has its own level. "
-            f"Share: of rows with an output of at least {cell_text(frontier.cutoff)}.",
-        ),
-        cards=(card(charts.frontier(frontier)),),
-        tables=(frame_table(found, f"The frontier, {len(found)} points"),),
-    )
+    text = [
+        "Each point is a population that no other beats: the closer its outputs, the further "
+        f"its rows. Marked: the knee ({frontier.reason}).",
+        f"Distances of {frontier.rows:,} rows ({frontier.kind}); each limit has its own level. "
+        f"Share: of rows with an output of at least {cell_text(frontier.cutoff)}.",
+    ]
+    tables = [frame_table(found, f"The frontier, {len(found)} points")]
+    cards = [card(charts.frontier(frontier))]
+    return Section("frontier", "How far for how close", text, tables, cards)
 
 
 def _stability(stability: Stability) -> Section:
-    return Section(
-        anchor="stability",
-        title="How stable the answer is",
-        text=(
-            repr(stability),
-            "The second table asks the same question with another trim, with either random half of "
-            "the background, and with another weight. Distances are measured on the rows and "
-            "scales as given; limits are those of each answer's own certificate.",
-        ),
-        tables=(
-            frame_table(stability.spread, f"Spread over {stability.seeds} seeds"),
-            frame_table(stability.sensitivity, "Sensitivity to choices"),
-        ),
-    )
+    text = [
+        repr(stability),
+        "The second table asks the same question with another trim, with either random half of "
+        "the background, and with another weight. Distances are measured on the rows and "
+        "scales as given; limits are those of each answer's own certificate.",
+    ]
+    tables = [
+        frame_table(stability.spread, f"Spread over {stability.seeds} seeds"),
+        frame_table(stability.sensitivity, "Sensitivity to choices"),
+    ]
+    return Section("stability", "How stable the answer is", text, tables)
 
 
 def _effects(effects: Effects) -> Section:
-    rows = [
-        (
-            *map(str, name),
-            *(cell_text(float(row[column])) for column in ("before", "after", "difference")),
-            f"{cell_text(float(row['low']))} to {cell_text(float(row['high']))}",
-            cell_text(int(row["rows"])),
-        )
-        for name, row in zip(effects.table.index, effects.table.to_dict("records"), strict=True)
-    ]
-    interval = f"{percent(effects.level, exact=True)} interval"
-    columns = ("measure", "group", "before", "after", "difference", interval, "rows")
-    return Section(
-        anchor="effects",
-        title="What the move does to accuracy and fairness",
-        text=(MEANING,),
-        tables=(table("Before and after", columns, rows),),
-    )
+    found = effects.table
+    ends = (f"{cell_text(a)} to {cell_text(b)}" for a, b in found[["low", "high"]].to_numpy())
+    shown = found[["before", "after", "difference"]].copy()
+    shown[f"{percent(effects.level, exact=True)} interval"] = list(ends)
+    tables = [frame_table(shown.assign(rows=found["rows"]), "Before and after")]
+    return Section("effects", "What the move does to accuracy and fairness", [MEANING], tables)
 
 
-def certificate_tables(certificate: Certificate, output: str = "") -> tuple[Table, ...]:
+def certificate_tables(certificate: Certificate, output: str = "") -> list[Table]:
     """Return the certificate in numbers: both distances, and what people decide on."""
     sides = []
     for name, side in certificate.sides.items():
@@ -334,7 +287,7 @@ def certificate_tables(certificate: Certificate, output: str = "") -> tuple[Tabl
         shown = ("–" if value is None else f"{value:.4g}" for value in known)
         sides.append((name, *shown, level, side.method, str(side.directions)))
     numbers = "distance", "untrimmed", "upper limit", "bound", "P", "method", "directions"
-    found = [table("Distances", ("side", *numbers), sides)]
+    found = [Table("Distances", ("side", *numbers), sides)]
     readouts = [
         (
             f"mean {output}" if output and readout.name.startswith("mean ") else readout.name,
@@ -348,8 +301,8 @@ def certificate_tables(certificate: Certificate, output: str = "") -> tuple[Tabl
     ]
     if readouts:
         names = ("outputs of the certified rows", "before", "after", "after, all at once", "method")
-        found.append(table(interval_words(certificate), names, readouts))
-    return tuple(found)
+        found.append(Table(interval_words(certificate), names, readouts))
+    return found
 
 
 def folded_sections(view: View, command: str | None) -> list[Section]:
@@ -368,13 +321,9 @@ def _measures(view: View) -> Section:
     rows = zip(map(str, measures.index), distances, shares, *drifts, strict=True)
     columns = ("feature", "distance (SD)", "share of the distance", "PSI", "KS")
     text = f"{PSI_READING} The KS of unordered categories is the total variation."
-    return Section(
-        anchor="drift",
-        title="How large the shift is, by usual measures",
-        text=(text,),
-        tables=(table("Distances and drift, feature by feature", columns, rows),),
-        folded=True,
-    )
+    tables = [Table("Distances and drift, feature by feature", columns, list(rows))]
+    title = "How large the shift is, by usual measures"
+    return Section("drift", title, [text], tables, folded=True)
 
 
 def _joint(view: View) -> Section | None:
@@ -394,14 +343,9 @@ def _joint(view: View) -> Section | None:
         (*(str(numbers[j].name) for j in (a, b)), f"{before[a, b]:.2f}", f"{after[a, b]:.2f}")
         for a, b in zip(i[largest], k[largest], strict=True)
     ]
-    columns = ("feature", "and", "before", "after")
-    return Section(
-        anchor="joint",
-        title="Does the population hang together?",
-        text=("The distance compares joint distributions, so relations between features count.",),
-        tables=(table("Correlations that change most", columns, rows),),
-        folded=True,
-    )
+    text = "The distance compares joint distributions, so relations between features count."
+    tables = [Table("Correlations that change most", ("feature", "and", "before", "after"), rows)]
+    return Section("joint", "Does the population hang together?", [text], tables, folded=True)
 
 
 def _correlations(codes: np.ndarray) -> np.ndarray:
@@ -415,15 +359,9 @@ def _search(view: View) -> Section | None:
     explanation = view.explanation
     if not explanation.iterations:
         return None
-    count = len(explanation.iterations) - 1
-    distances, eta = charts.convergence(explanation), charts.weight(explanation)
-    return Section(
-        anchor="search",
-        title="How it was found",
-        text=(f"{count} iterations, and then: {explanation.status}.",),
-        cards=(card(distances), card(eta)),
-        folded=True,
-    )
+    text = f"{len(explanation.iterations) - 1} iterations, and then: {explanation.status}."
+    cards = [card(charts.convergence(explanation)), card(charts.weight(explanation))]
+    return Section("search", "How it was found", [text], cards=cards, folded=True)
 
 
 def _origin(explanation: Explanation, command: str | None) -> Section:
@@ -447,13 +385,9 @@ def _origin(explanation: Explanation, command: str | None) -> Section:
         ("made with", ", ".join(_versions())),
     )
     rows = [(name, str(value)) for name, value in pairs]
-    return Section(
-        anchor="origin",
-        title="Where this comes from",
-        tables=(table("Settings and origin", ("what", "value"), rows),),
-        code=command or _call(explanation),
-        folded=True,
-    )
+    tables = [Table("Settings and origin", ("what", "value"), rows)]
+    code = command or _call(explanation)
+    return Section("origin", "Where this comes from", (), tables, code=code, folded=True)
 
 
 def _call(explanation: Explanation) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -45,8 +44,8 @@ class Table(NamedTuple):
     """One table; the first cell of a row names it."""
 
     caption: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[Cell, ...], ...]
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
 
 
 class Card(NamedTuple):
@@ -54,18 +53,17 @@ class Card(NamedTuple):
 
     title: str
     text: str
-    pictures: tuple[Chart | Flow, ...] = ()
+    pictures: Sequence[Chart | Flow] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Section:
+class Section(NamedTuple):
     """A part of the page under its own heading."""
 
     anchor: str
     title: str
-    text: tuple[str, ...] = ()
-    tables: tuple[Table, ...] = ()
-    cards: tuple[Card, ...] = ()
+    text: Sequence[str] = ()
+    tables: Sequence[Table] = ()
+    cards: Sequence[Card] = ()
     code: str = ""
     folded: bool = False
     """Whether the reader opens it: theory and origin."""
@@ -92,17 +90,13 @@ def placed_bars(
     return list(map(Bar, texts, *places.round(2).tolist(), looks))
 
 
-def table(caption: str, columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Table:
-    """Return a table of any rows."""
-    return Table(caption, tuple(columns), tuple(map(tuple, rows)))
-
-
 def frame_table(frame: pd.DataFrame, caption: str) -> Table:
     """Return any frame as a table of texts, its index first."""
-    flat = frame.reset_index() if frame.index.name or frame.index.nlevels > 1 else frame
+    named = frame.index.name is not None or frame.index.nlevels > 1
+    flat = frame.reset_index() if named else frame
     names = [str(name).replace("_", " ") for name in flat.columns]
     rows = flat.itertuples(index=False, name=None)
-    return table(caption, names, ([cell_text(cell, "–") for cell in row] for row in rows))
+    return Table(caption, names, [[cell_text(cell, "–") for cell in row] for row in rows])
 
 
 def cell_text(value: object, missing: str = MISSING) -> str:

@@ -93,6 +93,15 @@ class View:
         """Return a model output: a percentage if outputs are probabilities."""
         return percent(value, fine=True) if self.probability else amount(value)
 
+    @property
+    def unit(self) -> str:
+        """What a heading adds to the effects of features, which are points for probabilities."""
+        return ", points" if self.probability else ""
+
+    def change_words(self, name: Hashable) -> str:
+        """Return how a feature changes in the rows in which it does."""
+        return self.columns[name].change_words()
+
     def effects(self) -> list[str]:
         """Return the effect of each feature of `changes` on the mean output, in one format."""
         return differences(self.changes["effect"].to_numpy(), self.probability)
@@ -147,7 +156,7 @@ def first_changes(view: View) -> tuple[str, ...]:
     effect = changes["effect"].abs().fillna(changes["share"])
     named = changes.index[(changes["rows_moved"] > 0) & (effect >= LEAST_NAMED * effect.max())]
     return tuple(
-        f"{one_line(name, NAME_WIDTH)}: {change_words(view, name)}" for name in named[:NAMED]
+        f"{one_line(name, NAME_WIDTH)}: {view.change_words(name)}" for name in named[:NAMED]
     )
 
 
@@ -175,15 +184,10 @@ def question_sentence(view: View) -> str:
     return f"{start} {rows} for {share} to end up {question.condition(view.name)}?"
 
 
-def change_words(view: View, name: Hashable) -> str:
-    """Return how a feature changes in the rows in which it does."""
-    return view.columns[name].change_words()
-
-
 def change_lines(view: View, most: int | None = None) -> list[tuple[str, str, str]]:
     """Return name, effect and change of each feature, largest effect on the output first."""
     return [
-        (one_line(name, NAME_WIDTH), effect, change_words(view, name))
+        (one_line(name, NAME_WIDTH), effect, view.change_words(name))
         for name, effect in zip(view.changes.index[:most], view.effects(), strict=False)
     ]
 
