@@ -49,9 +49,8 @@ def write_bytes(content: bytes, path: str | Path) -> Path:
     """Write a file that appears whole or not at all."""
     place = path_of(path, "path")
     if place.is_dir():
-        raise InvalidInput(
-            "path", expected="a file", received=f"{place}, a folder", fix="name a file in it"
-        )
+        received, fix = f"{place}, a folder", "name a file in it"
+        raise InvalidInput("path", expected="a file", received=received, fix=fix)
     place.parent.mkdir(parents=True, exist_ok=True)
     # In the same folder, because a file is replaced in one go only within one file system.
     handle, fresh = tempfile.mkstemp(prefix=".elsewise-", dir=place.parent)
@@ -78,7 +77,7 @@ def folder_in_place(
     place. Files in the earlier folder that are not ours (``own``) are kept; a folder without a file
     of the first of these names, which all of ours have, is not replaced.
     """
-    place = path_of(folder, argument).resolve()
+    place, fix = path_of(folder, argument).resolve(), "choose another folder"
     taken = place.exists() and not (place / own[0]).is_file()
     if place in (here := Path.cwd(), *here.parents):
         taken, received = True, f"{folder}, which is or holds the current folder"
@@ -86,18 +85,14 @@ def folder_in_place(
         received = f"{folder}, which holds something else"
     if taken and (place.is_file() or any(place.iterdir()) or place == here):
         expected = "a new folder, an empty one or an earlier saved run"
-        fix = "choose another folder"
         raise InvalidInput(argument, expected=expected, received=received, fix=fix)
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
         work = Path(tempfile.mkdtemp(prefix=".elsewise-", dir=place.parent))
     except OSError as error:
-        raise InvalidInput(
-            argument,
-            expected="a folder that can be made",
-            received=f"{folder} ({error.strerror.lower() if error.strerror else error})",
-            fix="choose another folder",
-        ) from error
+        expected = "a folder that can be made"
+        received = f"{folder} ({error.strerror.lower() if error.strerror else error})"
+        raise InvalidInput(argument, expected=expected, received=received, fix=fix) from error
     try:
         fresh = work / "run"
         fresh.mkdir()
@@ -231,7 +226,5 @@ def _reading(path: Path) -> Iterator[None]:
     except FileNotFoundError:
         raise
     except Exception as error:
-        raise SavedRunError(
-            f"{path}: the saved run cannot be read ({type(error).__name__}: {error}). "
-            "Fix: save it again."
-        ) from error
+        said = f"the saved run cannot be read ({type(error).__name__}: {error})"
+        raise SavedRunError(f"{path}: {said}. Fix: save it again.") from error

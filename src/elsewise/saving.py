@@ -95,36 +95,29 @@ def _field(place: Path, name: str) -> Iterator[None]:
     except SavedRunError:
         raise
     except Exception as error:
-        raise SavedRunError(
-            f"{place}: the saved run is damaged in {name} ({type(error).__name__}: {error}). "
-            "Fix: save it again."
-        ) from error
+        said = f"the saved run is damaged in {name} ({type(error).__name__}: {error})"
+        raise SavedRunError(f"{place}: {said}. Fix: save it again.") from error
 
 
 def _read(place: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     try:
         record, arrays = read_json(place / RECORD), read_arrays(place / ARRAYS)
     except FileNotFoundError as error:
-        raise SavedRunError(
-            f"{place}: expected a saved run ({RECORD} and {ARRAYS}), received none. "
-            "Fix: pass the folder that Explanation.save wrote."
-        ) from error
+        said = f"expected a saved run ({RECORD} and {ARRAYS}), received none"
+        fix = "pass the folder that Explanation.save wrote"
+        raise SavedRunError(f"{place}: {said}. Fix: {fix}.") from error
     if not isinstance(record, dict) or "format" not in record:
-        raise SavedRunError(
-            f"{place}: expected the record of a saved run in {RECORD}, received something else. "
-            "Fix: save it again."
-        )
+        said = f"expected the record of a saved run in {RECORD}, received something else"
+        raise SavedRunError(f"{place}: {said}. Fix: save it again.")
     if record["format"] != FORMAT or isinstance(record["format"], bool):
-        raise SavedRunError(
-            f"{place}: expected format {FORMAT}, received {record['format']!r}. "
-            f"Fix: load it with elsewise {record.get('elsewise', 'of its time')}."
-        )
+        said = f"expected format {FORMAT}, received {record['format']!r}"
+        fix = f"load it with elsewise {record.get('elsewise', 'of its time')}"
+        raise SavedRunError(f"{place}: {said}. Fix: {fix}.")
     # Against accidents, such as an edited file: whoever writes both can make the hashes fit, so
     # that everything below is checked all the same.
     if record.get("hashes") != {"arrays": _digest(arrays), "settings": _settings_digest(record)}:
-        raise SavedRunError(
-            f"{place}: the files were changed after they were saved. Fix: save it again."
-        )
+        said = "the files were changed after they were saved"
+        raise SavedRunError(f"{place}: {said}. Fix: save it again.")
     return record, arrays
 
 
@@ -132,17 +125,14 @@ def _record(explanation: Explanation, arrays: dict[str, np.ndarray]) -> dict[str
     problem, settings, recorded = explanation.problem, explanation.settings, explanation.map
     balance, status = settings.balance, explanation.status
     if type(balance) not in BALANCES.values():
-        raise InvalidInput(
-            "settings.balance",
-            expected=f"one that a file can name: {', '.join(BALANCES)}",
-            received=type(balance).__name__,
-            fix="save what you need of the answer, such as explanation.counterfactual",
-        )
+        expected = f"one that a file can name: {', '.join(BALANCES)}"
+        fix = "save what you need of the answer, such as explanation.counterfactual"
+        received = type(balance).__name__
+        raise InvalidInput("settings.balance", expected=expected, received=received, fix=fix)
     question_map = None
     if isinstance(recorded, QuestionMap):
-        question_map = _fields(recorded, "menu") | {
-            "question": dataclasses.asdict(recorded.question)
-        }
+        question = dataclasses.asdict(recorded.question)
+        question_map = _fields(recorded, "menu") | {"question": question}
     content = {
         "format": FORMAT,
         "elsewise": version("elsewise"),
@@ -254,21 +244,17 @@ def _rebuild(
         with _field(place, f"{RECORD}, {name!r}"):
             return read(record[name])
 
-    def part_of(name: str, kind: Any) -> Any:
-        return part(name, lambda content: from_mapping(kind, content, name))
+    def part_of(name: str, kind: Any, **more: Any) -> Any:
+        return part(name, lambda content: from_mapping(kind, {**content, **more}, name))
 
     encoder: Encoder = part("encoder", Encoder.from_dict)
     model_name = part("model", str)
-    outputs: Outputs = part(
-        "outputs",
-        lambda content: from_mapping(_NoModel, {**content, "description": model_name}, "outputs"),
-    )
+    outputs: Outputs = part_of("outputs", _NoModel, description=model_name)
     index = part("index", unpack_index)
     with _field(place, ARRAYS):
         _check_arrays(arrays, encoder, (len(index), outputs.columns))
     encoder = encoder.keep_given(arrays["factual"])
-    encoder = replace(encoder, schema=encoder.schema.with_functions(rules))
-    precise = outputs
+    encoder, precise = replace(encoder, schema=encoder.schema.with_functions(rules)), outputs
     if model is not None:
         # Bound as it was for the search, so that the same rows give the same bits.
         bound = bind_for_search(model, encoder, arrays["factual"])
@@ -281,10 +267,11 @@ def _rebuild(
         for step in steps:
             _check_step(step, (embedding.size, len(encoder.columns), outputs.columns))
     motion = part_of("motion", Motion)
+    factual_outputs = outputs.place(arrays["factual_outputs"])
     problem = Problem(
         factual=factual,
-        factual_outputs=outputs.place(arrays["factual_outputs"]),
-        precise_outputs=outputs.place(arrays["factual_outputs"]),
+        factual_outputs=factual_outputs,
+        precise_outputs=factual_outputs,
         schema=encoder.schema,
         embedding=embedding.like(factual),
         outputs=outputs,
@@ -425,10 +412,9 @@ def _check_fingerprint(outputs: Outputs, arrays: dict[str, np.ndarray], saved: s
     then = arrays["factual_outputs"][some]
     # Looser than rounding, because another machine or version of a library sums in another order.
     if not same_outputs(now, then, rtol=1e-4, atol=1e-6):
-        raise SavedRunError(
-            f"model: expected the explained model ({saved}), received {outputs.description}, whose "
-            "outputs on the saved rows differ. Fix: pass the model the run was made with."
-        )
+        said = f"expected the explained model ({saved}), received {outputs.description}, whose "
+        fix = "pass the model the run was made with"
+        raise SavedRunError(f"model: {said}outputs on the saved rows differ. Fix: {fix}.")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -447,10 +433,8 @@ class _NoModel:
         return self
 
     def values(self, codes: Array) -> Array:
-        raise SavedRunError(
-            "model: expected the explained model, received none. "
-            "Fix: load the run with elsewise.load(folder, model=model)."
-        )
+        fix = "load the run with elsewise.load(folder, model=model)"
+        raise SavedRunError(f"model: expected the explained model, received none. Fix: {fix}.")
 
     def values_and_gradient(self, codes: Array) -> tuple[Array, Array]:
         return self.values(codes), codes

@@ -188,8 +188,8 @@ def test_a_frame_becomes_a_table_of_texts() -> None:
         {"x_y": [0.125, np.nan], "ok": [True, False]}, index=pd.Index([7, 8], name="key")
     )
     table = frame_table(frame, "caption")
-    assert table.columns == ("key", "x y", "ok")
-    assert table.rows == (("7", "0.125", "yes"), ("8", "–", "no"))
+    assert table.columns == ["key", "x y", "ok"]
+    assert table.rows == [["7", "0.125", "yes"], ["8", "–", "no"]]
 
 
 def test_groups_are_told(page: Page, explanation: ew.Explanation) -> None:

@@ -154,16 +154,14 @@ def explain_sweep(
     known = [field.name for field in fields(Request) if field.name != "name"]
     unknown = [name for name in choices if name not in known]
     if unknown or not choices:
-        raise InvalidInput(
-            "choices",
-            expected=f"fields of Request ({', '.join(known)})",
-            received=repr(unknown[0]) if unknown else "none",
-            fix="for example bounds={'near': Bounds(outputs=0.1), 'far': Bounds(outputs=0.2)}",
-        )
+        expected = f"fields of Request ({', '.join(known)})"
+        received = repr(unknown[0]) if unknown else "none"
+        fix = "for example bounds={'near': Bounds(outputs=0.1), 'far': Bounds(outputs=0.2)}"
+        raise InvalidInput("choices", expected=expected, received=received, fix=fix)
     requests = []
     for chosen in itertools.product(*(_labelled(values) for values in choices.values())):
-        labels = tuple(label for label, _ in chosen)
-        changes = dict(zip(choices, (value for _, value in chosen), strict=True))
+        labels, values = zip(*chosen, strict=True)
+        changes = dict(zip(choices, values, strict=True))
         requests.append(replace(request, name=labels if len(labels) > 1 else labels[0], **changes))
     return run_requests(requests, tuple(choices), jobs, progress)
 
@@ -199,21 +197,19 @@ def explain_many(
 
 def _columns(frame: pd.DataFrame, by: Any) -> list[Hashable]:
     """The columns of the frame that ``by`` names; none for a Series."""
-    fix = "name a column, a list of columns, or pass a Series with the frame's index"
     if isinstance(by, pd.Series):
-        if not by.index.equals(frame.index):
-            raise InvalidInput(
-                "by",
-                expected="a Series with the frame's index",
-                received=f"one of {len(by)} values with another index",
-                fix="pass by.reindex(frame.index) or by.set_axis(frame.index)",
-            )
-        return []
+        if by.index.equals(frame.index):
+            return []
+        fix = "pass by.reindex(frame.index) or by.set_axis(frame.index)"
+        received = f"one of {len(by)} values with another index"
+        expected = "a Series with the frame's index"
+        raise InvalidInput("by", expected=expected, received=received, fix=fix)
     named = by in frame.columns if isinstance(by, Hashable) else False
     columns = [by] if named or not isinstance(by, Iterable) or isinstance(by, str) else list(by)
     unknown = [name for name in columns if name not in frame.columns]
     if unknown or not columns:
         received = f"{unknown[0]!r}" if unknown else "no column"
+        fix = "name a column, a list of columns, or pass a Series with the frame's index"
         raise InvalidInput("by", expected="columns of the frame", received=received, fix=fix)
     return columns
 
@@ -228,18 +224,13 @@ def _groups(frame: pd.DataFrame, by: Any, count: int) -> Iterator[tuple[Hashable
         yield plain if count > 1 else plain[0], rows
 
 
-def _together(
-    bounds: Bounds | None, settings: Settings | None, groups: int
-) -> dict[str, Bounds | Settings]:
+def _together(bounds: Bounds | None, settings: Settings | None, groups: int) -> dict[str, Any]:
     """Return bounds and settings of each group that keep the confidence for all together."""
     bounds, settings = bounds or Bounds(), settings or Settings()
     error = (1.0 - bounds.confidence) / max(groups, 1)
     # A bootstrap's limit at 1 - error is its largest draw or lies beyond: draw enough.
-    draws = max(settings.draws, math.ceil(1.0 / error))
-    return {
-        "bounds": replace(bounds, confidence=1.0 - error),
-        "settings": replace(settings, draws=draws),
-    }
+    settings = replace(settings, draws=max(settings.draws, math.ceil(1.0 / error)))
+    return {"bounds": replace(bounds, confidence=1.0 - error), "settings": settings}
 
 
 def _plain(value: Any) -> Hashable:

@@ -46,19 +46,14 @@ def loads_array(content: np.ndarray) -> Any:
 def drop_model(explanation: Explanation) -> Explanation:
     """Return the explanation without the model bound to its codes, which can be bound again."""
     nothing: Any = None
-    return replace(
-        explanation, problem=replace(explanation.problem, outputs=nothing, precise=nothing)
-    )
+    problem = replace(explanation.problem, outputs=nothing, precise=nothing)
+    return replace(explanation, problem=problem)
 
 
 def rebind_model(explanation: Explanation, model: Any) -> Explanation:
     """Return a detached explanation with its model, bound as it was for the search."""
     problem = explanation.problem
-    probe = to_numpy(problem.factual)
-    bound = bind_for_search(model, explanation.encoder, probe)
+    bound = bind_for_search(model, explanation.encoder, to_numpy(problem.factual))
     outputs, precise = settled(bound, explanation.factual_outputs)
-    return replace(
-        explanation,
-        model=model,
-        problem=replace(problem, outputs=outputs, precise=precise),
-    )
+    problem = replace(problem, outputs=outputs, precise=precise)
+    return replace(explanation, model=model, problem=problem)

@@ -69,9 +69,7 @@ class Explanations(Mapping[Hashable, Explanation]):
 
     def __getitem__(self, name: Hashable) -> Explanation:
         if name not in self._complete:
-            request, answer = {
-                request.name: (request, answer) for request, answer in self._pairs()
-            }[name]
+            request, answer = {pair[0].name: pair for pair in self._pairs()}[name]
             if isinstance(answer, Failure):
                 raise KeyError(f"{name!r} failed: {answer.error}")
             bound = answer.model is not None
@@ -82,9 +80,7 @@ class Explanations(Mapping[Hashable, Explanation]):
         return name in set(self)
 
     def __iter__(self) -> Iterator[Hashable]:
-        return (
-            request.name for request, answer in self._pairs() if isinstance(answer, Explanation)
-        )
+        return (request.name for request, one in self._pairs() if isinstance(one, Explanation))
 
     def __len__(self) -> int:
         return sum(isinstance(answer, Explanation) for answer in self.arrived)
@@ -100,9 +96,7 @@ class Explanations(Mapping[Hashable, Explanation]):
     @property
     def failures(self) -> dict[Hashable, Failure]:
         """The failures by name."""
-        return {
-            request.name: answer for request, answer in self._pairs() if isinstance(answer, Failure)
-        }
+        return {request.name: one for request, one in self._pairs() if isinstance(one, Failure)}
 
     @property
     def table(self) -> pd.DataFrame:
@@ -155,6 +149,7 @@ def _findings(answer: Explanation | Failure) -> dict[str, Any]:
     if isinstance(answer, Failure):
         return {"status": "failed", "ok": False, "certificate": "none", "error": answer.error}
     certificate, reached = answer.certificate, answer.certificate.reached
+    sides = certificate.sides.items()
     changed = changed_cells(to_numpy(answer.problem.factual), to_numpy(answer.rows.codes))
     return {
         "status": answer.status.verdict.value,
@@ -162,10 +157,8 @@ def _findings(answer: Explanation | Failure) -> dict[str, Any]:
         "certificate": certificate.kind.value,
         "confidence": answer.problem.bounds.confidence,
         **{name: getattr(reached, name, None) for name in ("asked", "before", "reached", "limit")},
-        "inputs": certificate.inputs.estimate,
-        "inputs_limit": certificate.inputs.at_most,
-        "outputs": certificate.outputs.estimate,
-        "outputs_limit": certificate.outputs.at_most,
+        **{name: side.estimate for name, side in sides},
+        **{f"{name}_limit": side.at_most for name, side in sides},
         "mean_before": float(answer.factual_outputs[:, answer.main_output].mean()),
         "mean_after": float(answer.outputs[:, answer.main_output].mean()),
         "rows_changed": float(changed.any(axis=1).mean()),

@@ -51,10 +51,7 @@ def _calls(requests: list[Request], jobs: int | None) -> list[Any]:
     backend, _ = get_active_backend()
     # Within one process nothing has to be pickled, and a model that cannot be is no obstacle.
     if getattr(backend, "supports_sharedmem", False) or joblib.effective_n_jobs(jobs) == 1:
-        return [
-            joblib.delayed(_run_in_process)(place, request)
-            for place, request in enumerate(requests)
-        ]
+        return [joblib.delayed(_run_in_process)(*numbered) for numbered in enumerate(requests)]
     packed: dict[int, np.ndarray] = {}
     left_behind: dict[str, Any] = dict.fromkeys(SHARED)
     for request in requests:
@@ -121,15 +118,11 @@ def _rerun_alone(call: Any, jobs: int | None) -> Explanation | Failure:
 
 
 def _check(requests: list[Request], parts: tuple[Hashable, ...], jobs: int | None) -> None:
-    if not requests or not all(isinstance(request, Request) for request in requests):
-        raise InvalidInput(
-            "requests",
-            expected="at least one Request",
-            received=next(
-                (type(t).__name__ for t in requests if not isinstance(t, Request)), "none"
-            ),
-            fix="pass requests, as elsewise.Request(name=..., model=..., rows=..., target=...)",
-        )
+    others = [type(one).__name__ for one in requests if not isinstance(one, Request)]
+    if others or not requests:
+        expected, received = "at least one Request", others[0] if others else "none"
+        fix = "pass requests, as elsewise.Request(name=..., model=..., rows=..., target=...)"
+        raise InvalidInput("requests", expected=expected, received=received, fix=fix)
     titles = [title(parts, request.name) for request in requests]
     twice = next((text for text in titles if titles.count(text) > 1), None)
     if twice is not None:
@@ -137,6 +130,5 @@ def _check(requests: list[Request], parts: tuple[Hashable, ...], jobs: int | Non
         fix = "rename one of them"
         raise InvalidInput("requests", expected=expected, received=received, fix=fix)
     if jobs is not None and (not isinstance(jobs, int) or jobs == 0):
-        raise InvalidInput(
-            "jobs", expected="a whole number, -1 for all cores", received=repr(jobs), fix="jobs=2"
-        )
+        expected = "a whole number, -1 for all cores"
+        raise InvalidInput("jobs", expected=expected, received=repr(jobs), fix="jobs=2")

@@ -10,7 +10,7 @@ import pandas as pd
 from pandas.api import types
 
 from elsewise.certificate import Certificate, Evidence
-from elsewise.errors import InvalidInput, MissingExtra
+from elsewise.errors import InvalidInput, MissingExtra, bad_column
 from elsewise.explanation import Explanation
 from elsewise.request import generator
 
@@ -40,21 +40,15 @@ def checked_dask(frame: Any) -> Any:
         fix = "use elsewise.explain for pandas, or dask.dataframe.from_pandas(frame)"
         raise InvalidInput("frame", expected=expected, received=received, fix=fix)
     if not frame.columns.is_unique:
-        raise InvalidInput(
-            "frame",
-            expected="unique column names",
-            received=f"{frame.columns[frame.columns.duplicated()][0]!r} more than once",
-            fix="rename or drop one of them",
-        )
+        received = f"{frame.columns[frame.columns.duplicated()][0]!r} more than once"
+        fix = "rename or drop one of them"
+        raise InvalidInput("frame", expected="unique column names", received=received, fix=fix)
     for name in frame.columns:
         column = frame[name]
         if isinstance(column.dtype, pd.CategoricalDtype) and not column.cat.known:
-            raise InvalidInput(
-                f"column {name!r}",
-                expected="categories that are the same in all partitions",
-                received="categories that Dask does not know yet",
-                fix=f"frame.categorize(columns=[{name!r}]), or convert the column to text",
-            )
+            fix = f"frame.categorize(columns=[{name!r}]), or convert the column to text"
+            expected = "categories that are the same in all partitions"
+            raise bad_column(name, expected, "categories that Dask does not know yet", fix)
     return dask
 
 
@@ -83,15 +77,11 @@ def take_rows(frame: dd.DataFrame, lengths: list[int], positions: np.ndarray) ->
     owners = np.searchsorted(ends, positions, side="right")
     parts = frame.to_delayed()
     picked = [
-        dask.delayed(_rows_at)(parts[k], positions[owners == k] - (ends[k] - lengths[k]))
+        dask.delayed(pd.DataFrame.take)(parts[k], positions[owners == k] - (ends[k] - lengths[k]))
         for k in np.unique(owners)
     ]
     rows: pd.DataFrame = pd.concat(dask.compute(*picked))
     return rows.set_axis(pd.Index(positions, name="position"))
-
-
-def _rows_at(rows: pd.DataFrame, places: np.ndarray) -> pd.DataFrame:
-    return rows.iloc[places]
 
 
 def extreme_rows(rows: pd.DataFrame) -> pd.DataFrame:

@@ -159,7 +159,7 @@ def apply(explanation: Explanation, frame: dd.DataFrame) -> dd.DataFrame:
     meta = explanation.encoder.decode(np.empty((0, columns)), index=like.index)
     # One key of the graph: sent to a worker once, and again to one that takes another's place.
     mover = dask.delayed(drop_model(explanation), pure=False, traverse=False)
-    return frame.map_partitions(_moved, mover, meta=meta)
+    return frame.map_partitions(lambda rows, explanation: explanation.apply(rows), mover, meta=meta)
 
 
 def infer_schema(
@@ -222,17 +222,11 @@ def sample(frame: dd.DataFrame, rows: int, *, seed: int = 0) -> pd.DataFrame:
     return take_rows(frame, lengths, random_order(sum(lengths), rows, seed, "rows"))
 
 
-def _moved(rows: pd.DataFrame, explanation: Explanation) -> pd.DataFrame:
-    moved: pd.DataFrame = explanation.apply(rows)
-    return moved
-
-
 def _check_rows(rows: Any, total: int) -> None:
     if rows is not None and not (isinstance(rows, int | np.integer) and rows >= 1):
         expected = "a whole number of rows, for both halves together"
         fix = "leave rows out to let a pilot run decide"
         raise InvalidInput("rows", expected=expected, received=repr(rows), fix=fix)
     if total < 2:
-        raise InvalidInput(
-            "frame", expected="at least 2 rows", received=total, fix="explain a population"
-        )
+        fix = "explain a population"
+        raise InvalidInput("frame", expected="at least 2 rows", received=total, fix=fix)

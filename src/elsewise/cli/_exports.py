@@ -156,8 +156,10 @@ def _write_excel(tables: dict[str, pd.DataFrame], path: Path | BytesIO) -> None:
             _texts_mapped(_flat(table), legal).to_excel(book, sheet_name=name, index=False)
             for cell in (cell for row in book.sheets[name].iter_rows() for cell in row):
                 # openpyxl takes a text that begins with = for a formula, unless its type is set.
-                cell.data_type = "s" if cell.data_type == "f" else cell.data_type
-                cell.value = None if cell.value == "" else cell.value  # pandas' missing cells
+                if cell.data_type == "f":
+                    cell.data_type = "s"
+                if cell.value == "":  # what pandas writes for a missing cell
+                    cell.value = None
 
 
 def write_table(frame: pd.DataFrame, path: Path) -> tuple[Path, int]:

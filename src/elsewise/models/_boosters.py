@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -21,21 +21,6 @@ MULTICLASS = frozenset(
 )
 # Objectives whose prediction is a probability that belongs to no class.
 RATES = frozenset({"reg:logistic", "cross_entropy"})
-
-
-class _Booster(NamedTuple):
-    """What a library says of its own booster."""
-
-    name: str
-    objective: str
-    columns: Any
-    """Names of the columns it was fitted on, None where it knows none."""
-    predict: Callable[[Any], Any]
-    """What it is called with to one prediction a row, or one for each class."""
-    width: int | None = None
-    """How many columns it was fitted on."""
-    classes: Sequence[Hashable] = ()
-    """Labels of the classes, where the library keeps them."""
 
 
 def adapt_booster(model: Any, own: list[Hashable]) -> ScoringAdapter | None:
@@ -54,28 +39,47 @@ def adapt_booster(model: Any, own: list[Hashable]) -> ScoringAdapter | None:
     library = type(model).__module__.partition(".")[0]
     if library not in _LIBRARIES or hasattr(model, "predict_proba"):
         return None
-    mark, describe = _LIBRARIES[library]
-    if not hasattr(model, mark):
-        return None  # a regressor with the scikit-learn face
-    booster = describe(model)
-    objective = booster.objective
-    columns, read = read_columns(own, booster.columns, booster.width)
+    mark, adapt = _LIBRARIES[library]
+    return adapt(model, own) if hasattr(model, mark) else None  # with the scikit-learn face
+
+
+def _adapter(
+    own: list[Hashable],
+    name: str,
+    objective: str,
+    names: Any,
+    predict: Callable[[Any], Any],
+    width: int | None = None,
+    classes: Sequence[Hashable] = (),
+) -> ScoringAdapter:
+    """Return how a booster is read, given what its library says of it.
+
+    Parameters
+    ----------
+    names, width
+        Names of the columns it was fitted on, None where it knows none, and how many they are.
+    predict
+        What it is called with to one prediction a row, or one for each class.
+    classes
+        Labels of the classes, where the library keeps them.
+    """
+    columns, read = read_columns(own, names, width)
 
     def score(frame: Any) -> object:
-        outputs = booster.predict(read(frame))
+        outputs = predict(read(frame))
         only_second = objective in BINARY and np.ndim(outputs) == 1
         return two_classes(outputs) if only_second else outputs
 
     return ScoringAdapter(
-        name=f"{booster.name}.predict" + (f" ({objective})" if objective else ""),
+        name=f"{name}.predict" + (f" ({objective})" if objective else ""),
         score=score,
         columns=columns,
-        classes=list(booster.classes) or ([0, 1] if objective in BINARY else []),
+        classes=list(classes) or ([0, 1] if objective in BINARY else []),
         probability=objective in BINARY | MULTICLASS | RATES,
     )
 
 
-def _xgboost(model: Any) -> _Booster:
+def _xgboost(model: Any, own: list[Hashable]) -> ScoringAdapter:
     xgboost: Any = sys.modules["xgboost"]  # where its models come from
     objective = json.loads(model.save_config())["learner"]["objective"]["name"]
 
@@ -83,28 +87,29 @@ def _xgboost(model: Any) -> _Booster:
         return model.predict(xgboost.DMatrix(matrix, enable_categorical=True))
 
     width = int(model.num_features())
-    return _Booster("xgboost.Booster", objective, model.feature_names, predict, width)
+    return _adapter(own, "xgboost.Booster", objective, model.feature_names, predict, width)
 
 
-def _lightgbm(model: Any) -> _Booster:
+def _lightgbm(model: Any, own: list[Hashable]) -> ScoringAdapter:
     # The parameters are gone after loading; the text of the model always names its objective.
     found = re.search(r"^objective=(\S+)", model.model_to_string(num_iteration=1), re.MULTILINE)
     objective = found.group(1) if found else ""
-    return _Booster("lightgbm.Booster", objective, model.feature_name(), model.predict)
+    return _adapter(own, "lightgbm.Booster", objective, model.feature_name(), model.predict)
 
 
-def _catboost(model: Any) -> _Booster:
+def _catboost(model: Any, own: list[Hashable]) -> ScoringAdapter:
     objective = model.get_all_params().get("loss_function", "").partition(":")[0]
-    booster = _Booster(type(model).__name__, objective, model.feature_names_, model.predict)
-    if objective not in BINARY | MULTICLASS:
-        return booster
-    predict = partial(model.predict, prediction_type="Probability")
-    return booster._replace(predict=predict, classes=np.asarray(model.classes_).tolist())
+    predict, classes = model.predict, []
+    if objective in BINARY | MULTICLASS:
+        predict = partial(model.predict, prediction_type="Probability")
+        classes = np.asarray(model.classes_).tolist()
+    name, names = type(model).__name__, model.feature_names_
+    return _adapter(own, name, objective, names, predict, classes=classes)
 
 
-_LIBRARIES: dict[str, tuple[str, Callable[[Any], _Booster]]] = {
+_LIBRARIES: dict[str, tuple[str, Callable[[Any, list[Hashable]], ScoringAdapter]]] = {
     "xgboost": ("save_config", _xgboost),
     "lightgbm": ("model_to_string", _lightgbm),
     "catboost": ("get_all_params", _catboost),
 }
-"""The method that marks a native booster of each library, and what describes one."""
+"""The method that marks a native booster of each library, and what says how one is read."""

@@ -101,8 +101,7 @@ class Differences:
         width = (above - below).T[:, :, None]
         known = width > 0  # neither missing nor a range of one value
         slope = np.where(known, outputs[1] - outputs[0], 0.0) / np.where(known, width, 1.0)
-        moved_axis: np.ndarray = np.moveaxis(slope, 0, 2)
-        return moved_axis
+        return np.asarray(np.moveaxis(slope, 0, 2))
 
 
 def looks_smooth(differences: Differences, evaluate: Evaluate, codes: np.ndarray) -> bool:

@@ -46,12 +46,10 @@ class LinearForm:
         if self.link == "affine":
             return np.broadcast_to(self.weights, (len(outputs), *self.weights.shape))
         if self.link == "logistic":
-            steep: np.ndarray = (outputs * (1.0 - outputs))[:, :, None] * self.weights
-            return steep
+            return np.asarray((outputs * (1.0 - outputs))[:, :, None] * self.weights)
         # d p_k / d x = p_k (w_k - sum_j p_j w_j)
         tilt = self.weights - (outputs @ self.weights)[:, None, :]
-        slopes: np.ndarray = outputs[:, :, None] * tilt
-        return slopes
+        return np.asarray(outputs[:, :, None] * tilt)
 
     def of_outputs(self, keep: tuple[int, ...]) -> tuple[LinearForm, tuple[int, ...]]:
         """Return a form that makes the outputs ``keep``, and where they are among its own.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -113,8 +113,7 @@ def changed_rows(now: np.ndarray, then: np.ndarray) -> np.ndarray:
     array([False,  True])
     """
     slack = 1e-3 * np.abs(then) + 1e-4 * np.abs(then).max(initial=0.0)
-    changed: np.ndarray = (np.abs(now - then) > slack).any(axis=1)
-    return changed
+    return np.asarray((np.abs(now - then) > slack).any(axis=1))
 
 
 def scores(raw: object, rows: int, name: str, columns: int | None = None) -> np.ndarray:
@@ -146,7 +145,8 @@ def scores(raw: object, rows: int, name: str, columns: int | None = None) -> np.
                 raise TypeError
             array = array.astype(np.float64)
     except (TypeError, ValueError) as error:
-        raise unusable(name, "numbers", _describe(raw)) from error
+        dtype = f" of {raw.dtype}" if hasattr(raw, "dtype") else ""
+        raise unusable(name, "numbers", f"{type(raw).__name__}{dtype}") from error
     if array.ndim == 1:
         array = array[:, None]
     check_shape(array.shape, rows, name, columns)
@@ -190,13 +190,7 @@ def model_raised(name: str, error: BaseException) -> ModelError:
     )
 
 
-def _describe(raw: object) -> str:
-    kind = type(raw).__name__
-    dtype = getattr(raw, "dtype", None)
-    return kind if dtype is None else f"{kind} of {dtype}"
-
-
-def select_by_position(output: object, columns: int) -> tuple[int, ...]:
+def select_by_position(output: Any, columns: int) -> tuple[int, ...]:
     """Return the output columns to keep: all of them, or the one at position ``output``.
 
     Examples
@@ -206,9 +200,8 @@ def select_by_position(output: object, columns: int) -> tuple[int, ...]:
     """
     if output is None:
         return tuple(range(columns))
-    if isinstance(output, bool) or not isinstance(output, int | np.integer):
-        raise reject_output(output, f"a column number below {columns}")
-    if not 0 <= output < columns:
+    number = isinstance(output, int | np.integer) and not isinstance(output, bool)
+    if not (number and 0 <= output < columns):
         raise reject_output(output, f"a column number below {columns}")
     return (int(output),)
 

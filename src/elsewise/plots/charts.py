@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 from elsewise._arrays import to_numpy
 from elsewise.analysis import MISSING
 from elsewise.analysis import changes as changes_of
+from elsewise.analysis._columns import rows_words
 from elsewise.plots._style import CYCLE_LOOKS, columns_of, levels_of, quantiles
 from elsewise.request import Bounds
 from elsewise.targets import Constant, Derived, Sample
@@ -68,7 +69,7 @@ class Axis(NamedTuple):
     """Values that it shows, whatever is drawn."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Chart:
     """Marks between two axes; the upright axis has no numbers where it has no label."""
 
@@ -82,18 +83,18 @@ class Chart:
     """Height, in lines of text."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Bars:
     """Named bars that lie between two values each."""
 
     title: str
     axis: Axis
     names: Sequence[str]
-    starts: ArrayLike
     ends: ArrayLike
     looks: Sequence[str]
     texts: Sequence[str] = ()
     """What is written beside each; nothing where the axis says it."""
+    starts: ArrayLike = 0.0
 
 
 class Level(NamedTuple):
@@ -121,6 +122,10 @@ class Flow:
     height: float
     sides: tuple[tuple[Level, ...], tuple[Level, ...]]
     bands: tuple[Band, ...]
+
+
+BELOW = Axis("share of rows that stay below", percent=True, holds=(0.0, 1.0))
+"""What the levels of quantiles are."""
 
 
 def line(look: str, x: ArrayLike, y: ArrayLike, name: str = "", *, dashed: bool = False) -> Mark:
@@ -174,13 +179,10 @@ def outputs(explanation: Explanation, column: int = 0, label: str | None = None)
         marks = (area("counterfactual", levels, low, high, name), *marks)
     # Of a pipeline, its last step says what the output is.
     called = explanation.problem.outputs.description.rsplit(").", 1)[-1] if label is None else label
-    return Chart(
-        title="Model output",
-        description=f"Quantiles of the {one_line(called, 60)}, before and after.",
-        marks=(*marks, *_wanted_marks(explanation, levels, column)),
-        x=Axis("share of rows that stay below", percent=True, holds=(0.0, 1.0)),
-        y=Axis(one_line(called, 60), percent=probability, holds=holds),
-    )
+    name = one_line(called, 60)
+    said = f"Quantiles of the {name}, before and after."
+    marks = (*marks, *_wanted_marks(explanation, levels, column))
+    return Chart("Model output", said, marks, BELOW, Axis(name, probability, holds))
 
 
 def two_curves(levels: np.ndarray, old: np.ndarray, new: np.ndarray) -> tuple[Mark, ...]:
@@ -243,18 +245,14 @@ def output_histogram(explanation: Explanation, column: int, label: str) -> Chart
     low, high = (0.0, 1.0) if probability else (float(min(known)), float(max(known)))
     edges = _spread_edges(low, high, OUTPUT_BARS)
     old, new = (np.histogram(values, edges)[0] for values in both)
-    ends = [upright("target", end, name) for end, name in asked]
-    return Chart(
-        title="Rows by what the model answers",
-        description=f"Histogram of the {one_line(label, 60)}, before and after.",
-        marks=(
-            bars("counterfactual", edges, new, "after"),
-            line("factual", np.repeat(edges, 2)[1:-1], np.repeat(old, 2), "before"),
-            *ends,
-        ),
-        x=Axis(one_line(label, 60), percent=probability),
-        y=Axis("rows", holds=(0.0,)),
-    )
+    marks = [
+        bars("counterfactual", edges, new, "after"),
+        line("factual", np.repeat(edges, 2)[1:-1], np.repeat(old, 2), "before"),
+        *(upright("target", end, name) for end, name in asked),
+    ]
+    said = f"Histogram of the {one_line(label, 60)}, before and after."
+    x, y = Axis(one_line(label, 60), percent=probability), Axis("rows", holds=(0.0,))
+    return Chart("Rows by what the model answers", said, tuple(marks), x, y)
 
 
 def _spread_edges(low: float, high: float, count: int) -> np.ndarray:
@@ -275,17 +273,11 @@ def moves(column: Column) -> Chart:
     counts = np.histogram(change, edges)[0]
     down = edges[1:] + edges[:-1] < 0
     sides = (("down", np.where(down, counts, 0)), ("up", np.where(down, 0, counts)))
-    return Chart(
-        title=one_line(column.name, 60),
-        description=f"Histogram of the changes of {one_line(column.name, 60)}.",
-        marks=(
-            *(bars(look, edges, heights) for look, heights in sides if heights.any()),
-            upright("quiet", 0.0, dashed=False),
-        ),
-        x=Axis(f"change of {one_line(column.name, 40)}"),
-        y=Axis("rows", holds=(0.0,)),
-        lines=9,
-    )
+    marks = [bars(look, edges, heights) for look, heights in sides if heights.any()]
+    marks.append(upright("quiet", 0.0, dashed=False))
+    title, x = one_line(column.name, 60), Axis(f"change of {one_line(column.name, 40)}")
+    said, y = f"Histogram of the changes of {title}.", Axis("rows", holds=(0.0,))
+    return Chart(title, said, tuple(marks), x, y, lines=9)
 
 
 def dumbbells(column: Column, *, single: bool = False) -> Chart | None:
@@ -307,18 +299,14 @@ def dumbbells(column: Column, *, single: bool = False) -> Chart | None:
     links = np.stack([start, end, np.full(count, np.nan)], axis=1).ravel()
     size, name = round(order.size / count), one_line(column.name, 40)
     each = "a changed row" if size == 1 else f"the median of about {size} changed rows"
-    return Chart(
-        title=name,
-        description=f"{name} before and after, for the rows that change.",
-        marks=(
-            line("quiet", links, np.repeat(heights, 3)),
-            dots("factual", start, heights, "before"),
-            dots("counterfactual", end, heights, "after"),
-        ),
-        x=Axis(f"{name}; each line is {each}"),
-        y=Axis(holds=(0.5, 0.5 - count)),
-        lines=2 + count,
+    marks = (
+        line("quiet", links, np.repeat(heights, 3)),
+        dots("factual", start, heights, "before"),
+        dots("counterfactual", end, heights, "after"),
     )
+    said = f"{name} before and after, for the rows that change."
+    x, y = Axis(f"{name}; each line is {each}"), Axis(holds=(0.5, 0.5 - count))
+    return Chart(name, said, marks, x, y, lines=2 + count)
 
 
 def flow(column: Column) -> Flow | None:
@@ -365,24 +353,18 @@ def projected(explanation: Explanation) -> Chart:
     size = float(np.linalg.norm(change))
     # Where the mean stays, every direction says the same about it: take the diagonal.
     direction = change / size if size > 0 else np.full(change.size, change.size**-0.5)
-    return Chart(
-        title="All features, along their mean change",
-        description="Quantiles of the rows projected on their mean change, before and after.",
-        marks=two_curves(levels_of(len(before)), before @ direction, after @ direction),
-        x=Axis("share of rows that stay below", percent=True, holds=(0.0, 1.0)),
-        y=Axis("standard deviations"),
-    )
+    said = "Quantiles of the rows projected on their mean change, before and after."
+    marks = two_curves(levels_of(len(before)), before @ direction, after @ direction)
+    title = "All features, along their mean change"
+    return Chart(title, said, marks, BELOW, Axis("standard deviations"))
 
 
 def feature(column: Column) -> Chart:
     """Quantiles of a number, before and after."""
-    return Chart(
-        title=one_line(column.name, 60),
-        description=f"Quantiles of {one_line(column.name, 60)}, before and after.",
-        marks=two_curves(levels_of(column.before.size), column.before, column.after),
-        x=Axis("share of rows that stay below", percent=True, holds=(0.0, 1.0)),
-        y=Axis(one_line(column.name, 34)),
-    )
+    title = one_line(column.name, 60)
+    marks = two_curves(levels_of(column.before.size), column.before, column.after)
+    said = f"Quantiles of {title}, before and after."
+    return Chart(title, said, marks, BELOW, Axis(one_line(column.name, 34)))
 
 
 def convergence(explanation: Explanation) -> Chart:
@@ -397,25 +379,18 @@ def convergence(explanation: Explanation) -> Chart:
         marks.append(line(side, steps, values, f"{side}, {what}"))
         if bound is not None:
             marks.append(across(side, bound, f"{side}, bound"))
-    return Chart(
-        title="The search",
-        description="Both distances over the iterations of the search, and their bounds.",
-        marks=tuple(marks),
-        x=Axis("iteration"),
-        y=Axis("distance", holds=(0.0,)),
-    )
+    said = "Both distances over the iterations of the search, and their bounds."
+    x, y = Axis("iteration"), Axis("distance", holds=(0.0,))
+    return Chart("The search", said, tuple(marks), x, y)
 
 
 def weight(explanation: Explanation) -> Chart:
     """The weight eta of the outputs over the iterations."""
-    eta = explanation.history["eta"]
-    return Chart(
-        title="The balance",
-        description="The weight eta of the outputs over the iterations of the search.",
-        marks=(line("factual", eta.index.to_numpy()[1:], eta.to_numpy()[1:]),),
-        x=Axis("iteration"),
-        y=Axis("weight of the outputs (eta)", holds=(0.0, 1.0)),
-    )
+    eta = explanation.history["eta"][1:]
+    said = "The weight eta of the outputs over the iterations of the search."
+    marks = (line("factual", eta.index.to_numpy(), eta.to_numpy()),)
+    y = Axis("weight of the outputs (eta)", holds=(0.0, 1.0))
+    return Chart("The balance", said, marks, Axis("iteration"), y)
 
 
 def frontier(records: pd.DataFrame | Frontier) -> Chart:
@@ -456,13 +431,9 @@ def comparison(records: pd.DataFrame) -> Chart:
 
 def _distances(title: str, description: str, marks: list[Mark]) -> Chart:
     """A picture of output against input distances, which begin at 0."""
-    return Chart(
-        title=title,
-        description=description,
-        marks=tuple(marks),
-        x=Axis("input distance (how far rows move)", holds=(0.0,)),
-        y=Axis("output distance (to the target)", holds=(0.0,)),
-    )
+    x = Axis("input distance (how far rows move)", holds=(0.0,))
+    y = Axis("output distance (to the target)", holds=(0.0,))
+    return Chart(title, description, tuple(marks), x, y)
 
 
 def policy(records: pd.DataFrame) -> tuple[Chart, Chart]:
@@ -475,20 +446,13 @@ def policy(records: pd.DataFrame) -> tuple[Chart, Chart]:
     marks = [line("counterfactual", against, reach), dots("counterfactual", against, reach)]
     if not np.isnan(limit).any():
         marks.insert(0, area("counterfactual", against, limit, reach, ""))
-    arrive = Axis("rows in need that arrive", percent=True, holds=(0.0, 1.0))
     cost = line("inputs", against, table["mean_cost"])
-    first, second = (
-        Chart(title="The price of simplicity", description=said, marks=drawn, x=x, y=y)
-        for said, drawn, y in (
-            ("Share of rows in need that arrive, for growing policies.", tuple(marks), arrive),
-            (
-                "Mean cost of a row that arrives, for growing policies.",
-                (cost,),
-                Axis("cost of a row that arrives", holds=(0.0,)),
-            ),
-        )
-    )
-    return first, second
+    title = "The price of simplicity"
+    said = "Share of rows in need that arrive, for growing policies."
+    arrive = Axis("rows in need that arrive", percent=True, holds=(0.0, 1.0))
+    paid = "Mean cost of a row that arrives, for growing policies."
+    each = Axis("cost of a row that arrives", holds=(0.0,))
+    return Chart(title, said, tuple(marks), x, arrive), Chart(title, paid, (cost,), x, each)
 
 
 def grouped_levels(column: Column, most: int) -> tuple[list[str], tuple[np.ndarray, np.ndarray]]:
@@ -524,23 +488,17 @@ def change_bars(explanation: Explanation, most: int) -> Bars:
     table = changes_of(explanation).iloc[:most]
     known = bool(table["effect"].notna().all())
     values = table["effect"].abs() if known else table["share"]
-    looks = [_look(row, len(explanation.outputs)) for _, row in table.iterrows()]
+    told = [_look(row, len(explanation.outputs)) for _, row in table.iterrows()]
     probability = bool(explanation.problem.outputs.probability) or not known
-    return Bars(
-        title="What changes most",
-        axis=Axis("effect on the mean output" if known else "share of the distance", probability),
-        names=list(map(str, table.index)),
-        starts=np.zeros(len(table)),
-        ends=values.to_numpy(),
-        looks=[look for look, _ in looks],
-        texts=[words for _, words in looks],
-    )
+    axis = Axis("effect on the mean output" if known else "share of the distance", probability)
+    looks, words = zip(*told, strict=True) if told else ((), ())
+    names = list(map(str, table.index))
+    return Bars("What changes most", axis, names, values.to_numpy(), looks, words)
 
 
 def _look(row: pd.Series[Any], rows: int) -> tuple[str, str]:
     """Look and words of one feature's bar."""
-    count = round(row["rows_moved"] * rows)
-    moved = f"{count:,} row{'' if count == 1 else 's'}"
+    moved = rows_words(round(row["rows_moved"] * rows))
     if np.isnan(row["median_move"]):
         return "swap", moved
     arrow, look = ("▲", "up") if row["median_move"] > 0 else ("▼", "down")
@@ -549,32 +507,19 @@ def _look(row: pd.Series[Any], rows: int) -> tuple[str, str]:
 
 def level_bars(column: Column) -> Bars:
     """The most frequent changes of level of a category."""
-    pairs = np.stack([column.before, column.after], axis=1)[column.moved]
-    found, counts = np.unique(pairs, axis=0, return_counts=True)
-    order = np.argsort(-counts, kind="stable")[:MOST_CHANGES]
-    names = [" → ".join(one_line(column.level(code), 13) for code in found[k]) for k in order]
-    return Bars(
-        title=str(column.name),
-        axis=Axis("rows"),
-        names=names,
-        starts=np.zeros(len(names)),
-        ends=counts[order],
-        looks=["swap"] * len(names),
-    )
+    found, counts = (part[:MOST_CHANGES] for part in column.level_changes())
+    names = [" → ".join(one_line(column.level(code), 13) for code in pair) for pair in found]
+    return Bars(str(column.name), Axis("rows"), names, counts, ["swap"] * len(names))
 
 
 def pair_bars(column: Column) -> Bars:
     """Shares of the levels of a category, before and after."""
     names, places = grouped_levels(column, BAR_LEVELS)
     shares = np.stack([np.bincount(p, minlength=len(names)) / p.size for p in places], axis=1)
-    return Bars(
-        title=str(column.name),
-        axis=Axis("share of rows: before (grey) and after", percent=True),
-        names=[text for name in names for text in (name, "")],
-        starts=np.zeros(shares.size),
-        ends=shares.ravel(),
-        looks=["factual", "counterfactual"] * len(names),
-    )
+    axis = Axis("share of rows: before (grey) and after", percent=True)
+    looks = ["factual", "counterfactual"] * len(names)
+    names = [text for name in names for text in (name, "")]
+    return Bars(str(column.name), axis, names, shares.ravel(), looks)
 
 
 def waterfall_bars(difference: Difference, most: int) -> Bars:
@@ -588,21 +533,19 @@ def waterfall_bars(difference: Difference, most: int) -> Bars:
         words.append("")
         parts, named = np.append(parts[:most], parts[most:].sum()), np.append(named[:most], False)
         names.append(f"{len(table) - most} others")
-    ends = difference.before + np.cumsum([0.0, *parts])
+    before, after = difference.before, difference.after
+    ends = before + np.cumsum([0.0, *parts])
     looks = [
         ("up" if part > 0 else "down") + ("" if sure else " pale")
         for part, sure in zip(parts, named, strict=True)
     ]
+    texts = [f"{amount(part)}{more}" for part, more in zip(parts, words, strict=True)]
     return Bars(
-        title="What the change goes through",
-        axis=Axis("score"),
+        "What the change goes through",
+        Axis("score"),
         names=["before", *names, "after"],
-        starts=[difference.before, *ends[:-1], difference.after],
-        ends=[difference.before, *ends[1:], difference.after],
+        ends=[before, *ends[1:], after],
         looks=["factual", *looks, "factual"],
-        texts=[
-            amount(difference.before),
-            *(f"{amount(part)}{more}" for part, more in zip(parts, words, strict=True)),
-            amount(difference.after),
-        ],
+        texts=[amount(before), *texts, amount(after)],
+        starts=[before, *ends[:-1], after],
     )

@@ -13,9 +13,7 @@ import pandas as pd
 
 from elsewise._arrays import to_numpy
 from elsewise._resources import using
-from elsewise.certificate import Certificate, certify
 from elsewise.errors import InvalidInput
-from elsewise.moves import Rows
 from elsewise.policy._actions import movables
 from elsewise.policy._candidates import Ground, Table, propose, refine
 from elsewise.policy._cost_table import Standing, Trial, prices_of
@@ -23,7 +21,7 @@ from elsewise.policy._memo import CHEAPEST, in_words
 from elsewise.policy._policy import Count, Line, Policy
 from elsewise.policy._rule import Condition, grow_rule, rule_words
 from elsewise.policy._select import Caps, choose_actions, is_served, serve
-from elsewise.request import Kind, Verdict, halve, populate
+from elsewise.request import Kind, Verdict, halve
 from elsewise.targets import Mean, Question, Share, Target, question_of, resolve
 from elsewise.text import amount, percent
 
@@ -123,9 +121,10 @@ def build_policy(
             expected = "a number above 0, or None" if top == inf else "a share in (0, 1]"
             fix = "leave it out for no limit"
             raise InvalidInput(name, expected=expected, received=repr(value), fix=fix)
-    asked = {"cells": int(cells), "ruled": assign == "rule", "share": reach, "moved": rows_moved}
+    caps = Caps(rows=0, total=0, share=reach, moved=rows_moved, budget=budget)
+    most = inf if cost_per_row is None else float(cost_per_row)
     with using(explanation.settings.resources):
-        study = _study(explanation, target, cost, limits, asked)
+        study = _study(explanation, target, cost, most, caps, int(cells), assign == "rule")
         table, chosen = refine(study.ground, study.table, partial(_chosen, study, int(k)))
         return _counted(_assigned(replace(study, table=table), int(k), chosen))
 
@@ -156,10 +155,12 @@ def _study(
     explanation: Explanation,
     target: Target | Share | None,
     cost: Any,
-    limits: Mapping[str, float | None],
-    wish: Mapping[str, Any],
+    most: float,
+    caps: Caps,
+    cells: int,
+    ruled: bool,
 ) -> Study:
-    """Fill the table of rows in need by candidate actions."""
+    """Fill the table of rows in need by candidate actions; ``caps`` know of no rows yet."""
     problem, question = explanation.problem, _question(explanation, target)
     codes = _double(problem.factual)
     known = movables(problem.schema, np.concatenate([_double(problem.background), codes]))
@@ -168,7 +169,7 @@ def _study(
         encoder=explanation.encoder,
         question=question,
         cost=cost if callable(cost) else prices_of(problem, cost),
-        most=inf if limits["cost_per_row"] is None else float(limits["cost_per_row"]),
+        most=most,
         grid=np.zeros(codes.shape[1]),
     )
     for attribute in known:
@@ -182,28 +183,23 @@ def _study(
     needing = fit.take(np.flatnonzero(fit.needs))
     ends = _double(explanation.rows.codes)[seen[fit.needs]]
     # What a row may cost is a filter on what was found, so that a refusal can say what is cheapest.
-    ground = Ground(replace(trial, most=inf), known, needing, wish["cells"])
+    ground = Ground(replace(trial, most=inf), known, needing, cells)
     table = propose(ground, ends, problem.generator("policy"))
     cheapest = float(table.arriving.min(initial=inf))
-    for name, cap in limits.items():
+    for name, cap in {"budget": caps.budget, "cost_per_row": most}.items():
         if cap is not None and isfinite(cheapest) and cap < cheapest:
             expected = f"at least {cheapest:.4g}, the cost of the cheapest action that helps"
             fix = "raise it, or leave it out to see what can be reached"
             raise InvalidInput(name, expected=expected, received=repr(cap), fix=fix)
-    caps = Caps(
-        rows=len(seen),
-        total=len(codes),
-        inside=int((fit.short == 0).sum()),
-        share=wish["share"] or (question.share if question.kind == "share" else None),
-        moved=wish["moved"],
-        budget=limits["budget"],
-    )
+    share = caps.share or (question.share if question.kind == "share" else None)
+    inside = int((fit.short == 0).sum())
+    caps = replace(caps, rows=len(seen), total=len(codes), inside=inside, share=share)
     return Study(
         explanation=explanation,
         ground=ground._replace(trial=trial),
         table=table._replace(costs=np.where(table.costs <= trial.most, table.costs, inf)),
         caps=caps,
-        ruled=wish["ruled"],
+        ruled=ruled,
         asked=caps.share or problem.bounds.reach or 1.0,
         everything=everything,
         unseen=unseen,
@@ -336,21 +332,6 @@ def curve(policy: Policy, most: int, by: str) -> pd.DataFrame:
         found.append((k, budget, count.reach, count.mean_cost, limit, fit.reach))
     columns = ["k", "budget", "reach", "mean_cost", "limit", "reach_fit"]
     return pd.DataFrame(found, columns=columns)
-
-
-def certificate(policy: Policy) -> Certificate:
-    """Certify distances and moves of the policy's rows on those held out, if there are any."""
-    explanation, study = policy.explanation, policy.studied
-    rows = study.everything
-    problem, settings = explanation.problem, explanation.settings
-    if study.unseen is not None:
-        problem, rows = halve(problem, settings.fit_rows).tested, rows.take(study.unseen)
-    with using(settings.resources):
-        codes = problem.outputs.place(policy.take(rows)[0])
-        moved = Rows(codes, problem.outputs.values(codes))
-        population = populate(problem, problem.factual)
-        kind = explanation.certificate.kind
-        return certify(problem, population, moved, settings.draws, kind, still=False)
 
 
 def _double(codes: Any) -> np.ndarray:

@@ -129,18 +129,14 @@ class Trial:
             for first in range(0, shape[1], wide):
                 here = block, slice(first, first + wide)
                 part = rows.codes[block], legal.block(block), actions.take(here[1])
-                self._fill(*part, costs[here], short[here])
+                self._fill(*part, (costs[here], short[here]))
         return costs, short
 
     def _fill(
-        self,
-        codes: np.ndarray,
-        legal: Legal,
-        actions: Actions,
-        costs: np.ndarray,
-        short: np.ndarray,
+        self, codes: np.ndarray, legal: Legal, actions: Actions, tables: tuple[np.ndarray, ...]
     ) -> None:
-        """Fill one block of the tables in place."""
+        """Fill one block of both tables, costs and short, in place."""
+        costs, short = tables
         moved = actions.apply(codes, self.grid)
         same = (moved == codes) | (np.isnan(moved) & np.isnan(codes))
         reached = legal.legalize(moved)

@@ -16,24 +16,24 @@ import pandas as pd
 from elsewise._arrays import to_numpy
 from elsewise._resources import using
 from elsewise._storage import read_json, write_text
-from elsewise.certificate import share_limit
+from elsewise.certificate import Certificate, certify, share_limit
 from elsewise.confidence import design_factor
 from elsewise.errors import InvalidInput, SavedRunError, from_mapping
 from elsewise.explanation import Explanation
 from elsewise.features import to_pandas
+from elsewise.moves import Rows
 from elsewise.policy._actions import Actions
 from elsewise.policy._cost_table import Standing, Trial
 from elsewise.policy._memo import WIDTH, memo_lines, summary_of
 from elsewise.policy._rule import Condition, holds
 from elsewise.policy._select import is_served
-from elsewise.request import Verdict
+from elsewise.request import Verdict, halve, populate
 from elsewise.saving import load
 from elsewise.targets import Question
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from elsewise.certificate import Certificate
     from elsewise.policy._build import Study
 
 
@@ -275,10 +275,20 @@ class Policy(_Answer):
         return plots.policy(self.curve(by=by), ax)
 
     def certificate(self) -> Certificate:
-        """Return distances and moves of the policy, certified as the explanation's are."""
-        from elsewise.policy._build import certificate
+        """Return distances and moves of the policy, certified as the explanation's are.
 
-        return certificate(self)
+        That is on the rows held out, where there are any.
+        """
+        explanation, study = self.explanation, self.studied
+        problem, settings, rows = explanation.problem, explanation.settings, study.everything
+        if study.unseen is not None:
+            problem, rows = halve(problem, settings.fit_rows).tested, rows.take(study.unseen)
+        with using(settings.resources):
+            codes = problem.outputs.place(self.take(rows)[0])
+            moved = Rows(codes, problem.outputs.values(codes))
+            population = populate(problem, problem.factual)
+            kind = explanation.certificate.kind
+            return certify(problem, population, moved, settings.draws, kind, still=False)
 
     @property
     def summary(self) -> tuple[str, ...]:
@@ -314,10 +324,8 @@ class Policy(_Answer):
             saved = from_mapping(_Saved, read_json(place), "policy")
             actions = saved.actions(explanation)
         except (OSError, SavedRunError, ValueError) as error:
-            raise SavedRunError(
-                f"{place}: the saved policy cannot be read ({type(error).__name__}: {error}). "
-                "Fix: save it again."
-            ) from error
+            said = f"the saved policy cannot be read ({type(error).__name__}: {error})"
+            raise SavedRunError(f"{place}: {said}. Fix: save it again.") from error
         return cls(
             explanation=explanation,
             trial=Trial(
@@ -342,7 +350,5 @@ def _fingerprint(explanation: Explanation) -> str:
 
 
 def _no_cost(before: object, after: object) -> Any:
-    raise SavedRunError(
-        "cost: expected the policy's cost function, which is not saved. "
-        "Fix: pass it: Policy.load(folder, model=model, cost=function)."
-    )
+    fix = "pass it: Policy.load(folder, model=model, cost=function)"
+    raise SavedRunError(f"cost: expected the cost function, which is not saved. Fix: {fix}.")

@@ -22,7 +22,7 @@ from elsewise.analysis import MISSING, embedded, groups
 from elsewise.measure import output_comparison
 from elsewise.report._parts import cell_text
 from elsewise.report._render import fill, read
-from elsewise.report._view import View, meaning, question_sentence, reached_words, side_words
+from elsewise.report._view import View, certificate_words, meaning, question_sentence
 from elsewise.request import populate
 from elsewise.text import one_line
 
@@ -54,14 +54,12 @@ def render_explore(
     """
     view, certificate = View(explanation, output), explanation.certificate
     script, more_style = read("explore.js"), read("explore.css")
-    sides = certificate.sides.items()
-    asked = reached_words(certificate, output)
     return fill(
         "explore",
         title=title,
         question=question_sentence(view),
         verdict=certificate.verdict,
-        says=[asked] if asked else [side_words(name, side) for name, side in sides],
+        says=certificate_words(certificate, output),
         meaning=meaning(certificate),
         data=_data(view),
         script=script,

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from elsewise.analysis._columns import rows_words
 from elsewise.certificate import stayed_lines
 from elsewise.policy import summary_of
 from elsewise.report._render import Scale
 from elsewise.report._view import (
     answer_sentence,
+    bounds_words,
     capital,
     first_changes,
     meaning,
     question_sentence,
-    side_words,
 )
 from elsewise.text import amount, format_distinct, percent
 
@@ -58,22 +59,20 @@ class Tile(NamedTuple):
 def first_screen(view: View, policy: Policy | None) -> dict[str, Any]:
     """Return what a page shows first, under the names that the template has for it."""
     certificate = view.explanation.certificate
-    reached, sides = certificate.reached, certificate.sides
-    gauges = [_side_gauge(name, side) for name, side in sides.items()]
-    tiles, stayed = _side_tiles(view), []
-    if reached is not None:
+    reached, stayed = certificate.reached, []
+    if reached is None:
+        gauges = [_side_gauge(name, side) for name, side in certificate.sides.items()]
+        tiles = _side_tiles(view)
+    else:
         gauges, tiles = [_reached_gauge(view, reached)], _reached_tiles(reached)
         stayed = [f"{capital(line)}." for line in stayed_lines(reached)]
-        # Of a question, distances that nobody bounded stand further below.
-        sides = {name: side for name, side in sides.items() if side.bound is not None}
     actions, achieved = ([], "") if policy is None else policy_sentences(policy, view.name)
-    bounded = [side_words(name, side) for name, side in sides.items()]
     return {
         "question": question_sentence(view),
         "answer": answer_sentence(view),
         "gauges": gauges,
         "tiles": [*tiles, *_move_tiles(view)],
-        "certificate": [*stayed, *bounded, meaning(certificate)],
+        "certificate": [*stayed, *bounds_words(certificate), meaning(certificate)],
         "changes": first_changes(view),
         "actions": actions,
         "policy": achieved,
@@ -84,12 +83,12 @@ def _reached_gauge(view: View, reached: Reached) -> Gauge:
     question = reached.question
     numbers = {"asked": reached.asked, "before": reached.before, "reached": reached.reached}
     known = [v for v in (*numbers.values(), reached.limit) if v is not None]
-    scale = _roomy(known) if question.kind == "mean" else Scale(0.0, 1.0, 0.25)
+    scale, title = Scale(0.0, 1.0, 0.25), f"share of rows {question.condition(view.name)}"
     if question.kind == "mean":
-        moved = " moves by" if question.relative else ""
-        title = f"mean {question.output(view.name)}{moved}"
-    else:
-        title = f"share of rows {question.condition(view.name)}"
+        low, high = min(known), max(known)
+        room = ROOM * ((high - low) or abs(high) or 1.0)
+        scale = Scale(low - room, high + room, 1.0)
+        title = f"mean {question.output(view.name)}{' moves by' if question.relative else ''}"
     marks = [
         Mark(look, scale.at(value), f"{look} {question.number(value)}")
         for look, value in numbers.items()
@@ -97,12 +96,6 @@ def _reached_gauge(view: View, reached: Reached) -> Gauge:
     ]
     ends = None if reached.limit is None else (scale.at(reached.limit), scale.at(reached.reached))
     return Gauge(title, marks, ends and (min(ends), max(ends)))
-
-
-def _roomy(values: list[float]) -> Scale:
-    low, high = min(values), max(values)
-    room = ROOM * ((high - low) or abs(high) or 1.0)
-    return Scale(low - room, high + room, 1.0)
 
 
 SIDES = {"inputs": "how far the rows move", "outputs": "how far the outputs stay from the target"}
@@ -161,10 +154,7 @@ def policy_sentences(policy: Policy, output: str) -> tuple[list[str], str]:
     if not policy.lines:
         return [], ""
     shown = MOST_ACTIONS if len(policy.lines) > MOST_ACTIONS + 1 else MOST_ACTIONS + 1
-    said = [
-        f"{capital(line.what)}: {line.rows:,} row{'' if line.rows == 1 else 's'}."
-        for line in policy.lines[:shown]
-    ]
+    said = [f"{capital(line.what)}: {rows_words(line.rows)}." for line in policy.lines[:shown]]
     more = len(policy.lines) - len(said)
     rest = f" {more} of them stand below." if more else ""
     return said, f"{summary_of(policy, output)[0]}{rest}"

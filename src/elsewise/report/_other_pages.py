@@ -14,11 +14,10 @@ from elsewise.report._render import fill
 from elsewise.report._view import (
     View,
     answer_sentence,
+    certificate_words,
     change_lines,
     headline_of,
     meaning,
-    reached_words,
-    side_words,
 )
 from elsewise.text import amount, percent
 
@@ -152,9 +151,9 @@ def certificate_html(
     unit: str = "",
 ) -> str:
     """Return the certificate as HTML, below an answer and above the largest changes, if any."""
-    words = [side_words(name, side) for name, side in certificate.sides.items()]
-    if certificate.reached is not None and not sentence:
-        words.insert(0, reached_words(certificate))
+    words = certificate_words(certificate)
+    # The answer says what is reached, too.
+    words = words[1:] if sentence and certificate.reached is not None else words
     return fill(
         "notebook",
         sentence=sentence,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Sequence
 from dataclasses import replace
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -367,7 +367,7 @@ def _search(view: View) -> Section | None:
 def _origin(explanation: Explanation, command: str | None) -> Section:
     problem, settings = explanation.problem, explanation.settings
     hashes = fingerprints(explanation)
-    bounds = problem.bounds
+    bounds, python = problem.bounds, f"Python {platform.python_version()}"
     pairs: Sequence[tuple[str, object]] = (
         ("model", problem.outputs.description),
         ("target", problem.target.name),
@@ -382,27 +382,10 @@ def _origin(explanation: Explanation, command: str | None) -> Section:
         ("settings", settings),
         ("data (SHA-256 of the rows)", hashes["data"]),
         ("model (SHA-256 of its outputs on them)", hashes["model"]),
-        ("made with", ", ".join(_versions())),
+        ("made with", ", ".join([python, *(f"{name} {version(name)}" for name in PACKAGES)])),
     )
     rows = [(name, str(value)) for name, value in pairs]
     tables = [Table("Settings and origin", ("what", "value"), rows)]
-    code = command or _call(explanation)
+    call = f"ew.explain(model, rows, target=ew.targets.{problem.target.name}, bounds=ew.{bounds}, "
+    code = command or f"{call}seed={problem.seed})"
     return Section("origin", "Where this comes from", (), tables, code=code, folded=True)
-
-
-def _call(explanation: Explanation) -> str:
-    problem = explanation.problem
-    return (
-        f"ew.explain(model, rows, target=ew.targets.{problem.target.name}, "
-        f"bounds=ew.{problem.bounds}, seed={problem.seed})"
-    )
-
-
-def _versions() -> list[str]:
-    found = [f"Python {platform.python_version()}"]
-    for package in PACKAGES:
-        try:
-            found.append(f"{package} {version(package)}")
-        except PackageNotFoundError:
-            continue
-    return found

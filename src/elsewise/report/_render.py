@@ -79,30 +79,6 @@ class Tick(NamedTuple):
     label: str
 
 
-class Shape(NamedTuple):
-    """One thing that is drawn: a path in a frame of 100 by 100, and classes of the style sheet."""
-
-    look: str
-    path: str
-
-
-class Drawing(NamedTuple):
-    """A chart as the template draws it."""
-
-    description: str
-    shapes: list[Shape]
-    x: tuple[Tick, ...]
-    y: tuple[Tick, ...]
-    x_label: str
-    y_label: str
-    legend: list[tuple[str, str]]
-    """Look and name of what has a name."""
-    margin: int
-    """Width of the numbers of the upright axis, in letters."""
-    height: int
-    """In pixels."""
-
-
 class Scale(NamedTuple):
     """A linear axis with round ticks."""
 
@@ -162,25 +138,25 @@ class Scale(NamedTuple):
         return f"{value:,.{max(0, digits - size)}f}{sign}"
 
 
-def drawing(chart: Chart) -> Drawing:
-    """Return a chart as the template draws it."""
+def drawing(chart: Chart) -> dict[str, Any]:
+    """Return what the template draws of a chart, in a frame of 100 by 100.
+
+    Of each mark the classes of the style sheet and a path; ticks; looks and names of the legend;
+    the width of the numbers of the upright axis in letters, and the height in pixels.
+    """
     marks = chart.marks
     across = [mark.x for mark in marks]
     up = [mark.y for mark in marks] + [mark.low for mark in marks if mark.low is not None]
     x, y = _scale(chart.x, across), _scale(chart.y, up)
     numbers = y.ticks() if chart.y.label else ()
-    shapes = [Shape(_look(mark), _path(mark, x, y)) for mark in marks]
-    return Drawing(
-        description=chart.description,
-        shapes=shapes,
-        x=x.ticks(),
-        y=numbers,
-        x_label=chart.x.label,
-        y_label=chart.y.label,
-        legend=list({mark.name: (_look(mark), mark.name) for mark in marks if mark.name}.values()),
-        margin=max((len(tick.label) for tick in numbers), default=0),
-        height=LINE * chart.lines,
-    )
+    return {
+        "shapes": [(_look(mark), _path(mark, x, y)) for mark in marks],
+        "x": x.ticks(),
+        "y": numbers,
+        "legend": {mark.name: _look(mark) for mark in marks if mark.name},
+        "margin": max((len(tick.label) for tick in numbers), default=0),
+        "height": LINE * chart.lines,
+    }
 
 
 def _scale(axis: Axis, values: list[np.ndarray]) -> Scale:

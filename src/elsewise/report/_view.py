@@ -142,12 +142,10 @@ def answer_sentence(view: View) -> str:
     if reached is not None:
         verdict = str(explanation.certificate.verdict).capitalize()
         return f"{verdict}. {capital(reached_sentence(reached, view.name))}. {rows}."
+    goes = f"the mean {view.output} goes from {now} to {then}."
     if explanation.ok:
-        return f"{rows}: the mean {view.output} goes from {now} to {then}."
-    return (
-        f"Not reached within the bounds: {rows}, and the mean {view.output} goes from {now} to "
-        f"{then}."
-    )
+        return f"{rows}: {goes}"
+    return f"Not reached within the bounds: {rows}, and {goes}"
 
 
 def first_changes(view: View) -> tuple[str, ...]:
@@ -218,25 +216,24 @@ def side_words(name: str, side: Evidence) -> str:
     limit, bound = amount(side.at_most), amount(side.bound)
     if limit == bound:
         limit, bound = format_distinct(side.at_most, side.bound)
+    most = "" if exact else "at most " if side.met else "up to "
+    start = f"{what} {most}{limit} away from {place}"
     if side.met:
-        far = limit if exact else f"at most {limit}"
-        return f"{what} {far} away from {place}, within the bound of {bound}."
-    far = limit if exact else f"up to {limit}"
-    return (
-        f"{what} {far} away from {place}, more than the bound of {bound}. {capital(side.advice)}."
-    )
+        return f"{start}, within the bound of {bound}."
+    return f"{start}, more than the bound of {bound}. {capital(side.advice)}."
+
+
+def bounds_words(certificate: Certificate) -> list[str]:
+    """Return both sides as sentences; of a question, only those that somebody bounded."""
+    sides, asked = certificate.sides.items(), certificate.reached is not None
+    return [side_words(name, s) for name, s in sides if not asked or s.bound is not None]
 
 
 def certificate_words(certificate: Certificate, output: str = "") -> list[str]:
     """Return what a certificate says as sentences: what is reached, how far rows move, bounds."""
     move, reached = certificate.row_move, reached_words(certificate, output)
-    sides = certificate.sides
-    return [
-        *([reached] if reached else []),
-        *([] if move is None else [f"{capital(move_sentence(move))}."]),
-        # Of a question, distances that nobody bounded stand in the table alone.
-        *(side_words(n, s) for n, s in sides.items() if not reached or s.bound is not None),
-    ]
+    moved = "" if move is None else f"{capital(move_sentence(move))}."
+    return [*filter(None, (reached, moved)), *bounds_words(certificate)]
 
 
 def meaning(certificate: Certificate) -> str:
