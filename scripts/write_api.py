@@ -61,7 +61,7 @@ SECTIONS = {
     "elsewise.report": (
         "report",
         "render write render_explore write_explore render_comparison render_difference headline "
-        "answer change_table drift summary",
+        "answer change_table summary",
     ),
     "elsewise.datasets": ("datasets", "german_credit Dataset"),
     "elsewise.batch.dask": ("batch.dask", "explain apply infer_schema sample"),

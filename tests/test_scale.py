@@ -40,7 +40,7 @@ from elsewise.confidence import Comparison, clt_limit
 from elsewise.errors import InvalidInput
 from elsewise.measure import input_comparison, input_distance
 from elsewise.models import bind
-from elsewise.models._compiled import CompiledOutputs
+from elsewise.models._frames import FrameOutputs
 from elsewise.moves._costs import Aim, View
 from elsewise.moves._in_turn import MANY_ROWS, _accept_cheapest
 from elsewise.moves._steps import gauss_newton_steps, link_steps
@@ -643,8 +643,9 @@ def test_linear_models_are_searched_as_what_they_are(estimator: object, classes:
     rows = pd.DataFrame(x, columns=COLUMNS)
     outputs = bind(estimator.fit(rows, y), ew.Schema.infer(rows).encoder(rows))
     read = outputs.precise(x)
-    assert isinstance(read, CompiledOutputs)
-    assert read.linear is not None
+    assert isinstance(read, FrameOutputs)
+    assert read.exact
+    assert read.model.linear is not None
     values, slopes = read.values_and_gradient(x)
     for found in (values, read.values(x)):
         np.testing.assert_allclose(found, outputs.values(x), atol=1e-12)

@@ -116,7 +116,7 @@ def test_an_explanation_from_a_worker_is_whole(tmp_path: Path) -> None:
     assert explanation.model is MODEL
     assert found["north"] is explanation
     assert "north" in found
-    assert found.answers[0].model is MODEL
+    assert next(iter(found.values())).model is MODEL
     fresh = people(130)[120:].assign(region="north")
     assert explanation.apply(fresh).index.equals(fresh.index)
     assert np.array_equal(

@@ -155,7 +155,7 @@ class TestLinear:
         model = make_pipeline(*([scaler] if scaler else []), *steps).fit(numbers, binary)
         encoder, codes = encode(numbers)
         outputs = bind(model, encoder).precise(codes)
-        assert outputs.linear is not None  # exact slopes
+        assert outputs.model.linear is not None  # exact slopes
         assert_slopes(outputs, codes, numbers, 1e-7)
 
     @pytest.mark.parametrize("target", ["binary", "three"])
@@ -196,7 +196,7 @@ class TestLinear:
         assert not hasattr(outputs, "linear")
         np.testing.assert_allclose(outputs.values_and_gradient(codes)[1], exact, atol=1e-3)
         clipped = make_pipeline(MinMaxScaler(clip=True), LogisticRegression()).fit(numbers, binary)
-        assert bind(clipped, encoder).precise(codes).linear is None
+        assert bind(clipped, encoder).precise(codes).model.linear is None
 
     def test_columns_in_the_order_of_the_fit(self, numbers, amount):
         model = LinearRegression().fit(numbers[["c", "a"]], amount)
@@ -304,7 +304,7 @@ class TestEstimators:
         encoder, codes = encode(numbers)
         outputs = bind(search.fit(numbers, binary), encoder).precise(codes)
         assert outputs.description.startswith("GridSearchCV.predict_proba, class 1")
-        assert outputs.linear is not None
+        assert outputs.model.linear is not None
         assert_slopes(outputs, codes, numbers, 1e-7)
 
     def test_nonlinear_features_use_differences(self, numbers, amount):

@@ -37,7 +37,7 @@ from xgboost import XGBClassifier
 
 import elsewise as ew
 from elsewise.models import bind
-from elsewise.models._compiled import CompiledOutputs
+from elsewise.models._frames import FrameOutputs
 
 ROWS = 120
 TEXTS, NUMBERS = ["town", "kind"], ["age", "wage", "days"]
@@ -69,7 +69,7 @@ def outcome(frame: pd.DataFrame) -> np.ndarray:
     return np.asarray(score > score.median())
 
 
-def compiled(model: Pipeline, frame: pd.DataFrame) -> tuple[CompiledOutputs, np.ndarray, object]:
+def compiled(model: Pipeline, frame: pd.DataFrame) -> tuple[FrameOutputs, np.ndarray, object]:
     """The compiled outputs, codes of rows that differ from those they were compiled with, slow."""
     encoder = ew.Schema.infer(frame).encoder(frame)
     codes = encoder.encode(frame)
@@ -80,9 +80,9 @@ def compiled(model: Pipeline, frame: pd.DataFrame) -> tuple[CompiledOutputs, np.
     return fast, mixed, outputs
 
 
-def assert_same(model: Pipeline, frame: pd.DataFrame) -> CompiledOutputs:
+def assert_same(model: Pipeline, frame: pd.DataFrame) -> FrameOutputs:
     fast, codes, slow = compiled(model, frame)
-    assert isinstance(fast, CompiledOutputs), slow.precise(codes).notice
+    assert fast.exact, slow.precise(codes).notice
     wanted = slow.values(codes)
     assert np.abs(fast.values(codes) - wanted).max() <= 1e-12 * max(1.0, np.abs(wanted).max())
     return fast
@@ -182,7 +182,7 @@ def test_slopes_of_a_linear_model_are_exact_beside_categories() -> None:
     frame = people()
     model = credit().fit(frame, outcome(frame))
     fast = assert_same(model, frame)
-    encoder = fast.pipeline.model.encoder
+    encoder = fast.model.pipeline.model.encoder
     codes = encoder.encode(frame)
     values, slopes = fast.values_and_gradient(codes)
     scaler = model[0].transformers_[1][1][1]
@@ -206,7 +206,7 @@ def test_several_classes(label: int | None) -> None:
     codes = encoder.encode(frame)
     slow = bind(model, encoder, output=label, probe=codes)
     fast = slow.precise(codes)
-    assert isinstance(fast, CompiledOutputs)
+    assert fast.exact
     np.testing.assert_allclose(fast.values(codes), slow.values(codes), rtol=0, atol=1e-12)
     assert fast.values_and_gradient(codes)[1].shape == (ROWS, fast.columns, 6)
 
@@ -252,7 +252,7 @@ def test_levels_the_encoder_refuses_are_left_to_the_pipeline() -> None:
     encoder = ew.Schema.infer(wider).encoder(wider)
     codes = encoder.encode(frame)
     fast = bind(model, encoder, probe=codes).precise(codes)
-    assert isinstance(fast, CompiledOutputs)
+    assert fast.exact
     with pytest.raises(ew.errors.ModelError, match="unknown categories"):
         fast.values(encoder.encode(wider))
 

@@ -348,10 +348,3 @@ def test_summary_is_json(explanation: ew.Explanation) -> None:
 
 def test_percentages_and_lines() -> None:
     assert one_line("a\nb" * 100, 10).endswith("…")
-
-
-def test_versions_leave_out_what_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    from elsewise.report import _page
-
-    monkeypatch.setattr(_page, "PACKAGES", ("numpy", "no-such-package"))
-    assert len(_page._versions()) == 2

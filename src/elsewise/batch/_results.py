@@ -86,14 +86,6 @@ class Explanations(Mapping[Hashable, Explanation]):
         return sum(isinstance(answer, Explanation) for answer in self.arrived)
 
     @property
-    def answers(self) -> tuple[Explanation | Failure, ...]:
-        """What came of each request, in order."""
-        return tuple(
-            self[request.name] if isinstance(answer, Explanation) else answer
-            for request, answer in self._pairs()
-        )
-
-    @property
     def failures(self) -> dict[Hashable, Failure]:
         """The failures by name."""
         return {request.name: one for request, one in self._pairs() if isinstance(one, Failure)}

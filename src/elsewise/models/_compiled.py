@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,17 +22,12 @@ from elsewise._resources import (
     model_threads,
     parallel,
 )
-from elsewise.models._differences import Differences
 from elsewise.models._faces import ScoringAdapter, one_column_per_class
-from elsewise.models._frames import on_distinct
+from elsewise.models._frames import FrameOutputs, difference_slopes, on_distinct
 from elsewise.models._linear import LINKS, LinearForm, linear_form
-from elsewise.models._outputs import ArrayOutputs, movable_columns, same_outputs, scores
+from elsewise.models._outputs import movable_columns, same_outputs, scores
 from elsewise.models._preprocessing import Column, Reader, Unreadable
 from elsewise.models._tables import INVERSE, Tables, build_tables, called
-
-if TYPE_CHECKING:
-    from elsewise.models._frames import FrameOutputs
-
 
 # At most this many rows are compared with the pipeline's own answer.
 CHECKED_ROWS = 1 << 14
@@ -45,8 +40,8 @@ FOREST_ROWS = 1 << 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CompiledOutputs(ArrayOutputs):
-    """The outputs of a pipeline from tables of its preprocessing; see `Outputs`."""
+class CompiledModel:
+    """The outputs of a pipeline from tables of its preprocessing, as a function of codes."""
 
     pipeline: FrameOutputs
     """The same outputs, asked of the pipeline itself: also where a value has no table entry."""
@@ -57,46 +52,17 @@ class CompiledOutputs(ArrayOutputs):
     """d output / d codes of a linear model, (W, p) weights; None where they are not known."""
     keep: tuple[int, ...]
     """Positions of the chosen outputs among those of ``ask``."""
-    differences: Differences | None
-    """Slopes of other smooth models."""
     movable: np.ndarray
     """bool (p,): codes that can move continuously."""
-    exact: ClassVar[bool] = True
-    """These are the pipeline's own outputs to rounding: limits on the way need not ask it again."""
 
-    @property
-    def smooth(self) -> bool:
-        """Whether `values_and_gradient` is available."""
-        return self.linear is not None or self.differences is not None
+    def slopes(self, codes: np.ndarray, outputs: np.ndarray) -> np.ndarray:
+        """Return d output / d codes (n, W, p) of a linear model, given its outputs (n, W)."""
+        assert self.linear is not None
+        movable = self.movable & ~np.isnan(codes)
+        return np.where(movable[:, None, :], self.linear.slopes(outputs), 0.0)
 
-    @property
-    def probability(self) -> bool:
-        """Whether the chosen outputs are probabilities."""
-        return self.pipeline.probability
-
-    @property
-    def description(self) -> str:
-        """Readable name of the chosen outputs."""
-        return self.pipeline.description
-
-    def values(self, codes: np.ndarray) -> np.ndarray:
-        """Return the outputs (n, K) of codes (n, p)."""
-        return self._all(codes)[:, self.keep]
-
-    def values_and_gradient(self, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return outputs (n, K) and d output / d codes (n, K, p)."""
-        values = self._all(codes)
-        if self.linear is not None:
-            slopes = self.linear.slopes(values)[:, self.keep, :]
-            movable = self.movable & ~np.isnan(codes)
-            return values[:, self.keep], np.where(movable[:, None, :], slopes, 0.0)
-        if self.differences is None:
-            raise NotImplementedError(f"{self.description} has no slope")
-        slopes = self.differences.slopes(self._all, codes)
-        return values[:, self.keep], slopes[:, self.keep]
-
-    def _all(self, codes: np.ndarray) -> np.ndarray:
-        """Return the outputs of distinct rows, each asked about once."""
+    def __call__(self, codes: np.ndarray) -> np.ndarray:
+        """Return the outputs (n, W) of codes (n, p); each distinct row is asked about once."""
         if not len(codes):
             return np.zeros((0, max(self.keep) + 1))
         # A product of matrices costs less than finding repeated rows.
@@ -127,19 +93,20 @@ class CompiledOutputs(ArrayOutputs):
 
 def linear_margin(outputs: Any) -> tuple[np.ndarray, float] | None:
     """Return weights (p,) and offset of the one output before its link; None if it has none."""
-    if not isinstance(outputs, CompiledOutputs) or len(outputs.keep) != 1:
+    model = outputs.model if isinstance(outputs, FrameOutputs) else None
+    if not isinstance(model, CompiledModel) or len(model.keep) != 1:
         return None
-    linear, tables, place = outputs.linear, outputs.tables, outputs.keep[0]
+    linear, tables, place = model.linear, model.tables, model.keep[0]
     steps = {name for part in tables.numbers for name, _ in part.ops}
     if linear is None or linear.link == "softmax" or tables.lookups or not steps <= set(INVERSE):
         return None
-    at_zero = tables.apply(np.zeros((1, outputs.movable.size)))[0][0] + linear.offsets
+    at_zero = tables.apply(np.zeros((1, model.movable.size)))[0][0] + linear.offsets
     return linear.weights[place], float(at_zero[place])
 
 
 def compile_pipeline(
     face: ScoringAdapter, pipeline: FrameOutputs, codes: np.ndarray
-) -> CompiledOutputs:
+) -> FrameOutputs:
     """Return a pipeline compiled to tables, once it gives the pipeline's own answers.
 
     Parameters
@@ -171,7 +138,7 @@ def compile_pipeline(
     return compiled
 
 
-def _compiled(face: ScoringAdapter, pipeline: FrameOutputs, codes: np.ndarray) -> CompiledOutputs:
+def _compiled(face: ScoringAdapter, pipeline: FrameOutputs, codes: np.ndarray) -> FrameOutputs:
     encoder, read = pipeline.model.encoder, face.read
     *before, final = face.stages
     assert read is not None  # stages have a way to read a frame
@@ -206,15 +173,14 @@ def _compiled(face: ScoringAdapter, pipeline: FrameOutputs, codes: np.ndarray) -
     else:
         exact, smooth = None, face.smooth
         ask = _asked(face, tables, pipeline.model.name)
-    return CompiledOutputs(
-        pipeline=pipeline,
-        tables=tables,
-        ask=ask,
-        linear=exact,
-        keep=keep,
-        differences=Differences.of(encoder) if smooth else None,
-        movable=movable_columns(encoder),
+    movable = movable_columns(encoder)
+    model = CompiledModel(
+        pipeline=pipeline, tables=tables, ask=ask, linear=exact, keep=keep, movable=movable
     )
+    own = None if exact is None else model.slopes
+    by_differences = difference_slopes(model, encoder) if smooth else None
+    found = replace(pipeline, model=model, keep=keep, slopes=own or by_differences)
+    return replace(found, compile=None, tried=None, exact=True)
 
 
 def _asked(face: ScoringAdapter, tables: Tables, name: str) -> Callable[[np.ndarray], np.ndarray]:

@@ -104,15 +104,15 @@ def bind_estimator(
         if encoder.source is None:
             raise
         evaluate, first = evaluate.tried(probe)
-    width = first.shape[1]
-    keep, what = _choose(face.classes, width, model.output if output is None else output)
+    wanted = model.output if output is None else output
+    keep, what, labels = _choose(face.classes, first.shape[1], wanted)
     return FrameOutputs(
         model=evaluate,
         keep=keep,
-        slopes=difference_slopes(evaluate) if face.smooth else None,
+        slopes=difference_slopes(evaluate, encoder) if face.smooth else None,
         probability=face.probability,
         description=face.name + what,
-        labels=_labels(face.classes, width, keep),
+        labels=labels,
         tried=(probe, first[:, keep]),
         compile=partial(compile_pipeline, face) if _worth_compiling(face) else None,
     )
@@ -178,26 +178,22 @@ def _estimator_face(fitted: Any, own: list[Hashable]) -> ScoringAdapter:
 
 def _choose(
     classes: list[Hashable], width: int, output: Hashable | None
-) -> tuple[tuple[int, ...], str]:
-    """Return the positions of the chosen outputs and words for them."""
+) -> tuple[tuple[int, ...], str, tuple[Hashable, ...]]:
+    """Return the positions of the chosen outputs, words for them, and the class of each.
+
+    Of two classes the other one stands first, the output's second.
+    """
     if len(classes) != width:
         keep = select_by_position(output, width)
-        return keep, f", output {keep[0]}" if width > len(keep) else ""
+        return keep, f", output {keep[0]}" if width > len(keep) else "", ()
     if output is None and width > 2:
-        return tuple(range(width)), f", classes {', '.join(map(repr, classes))}"
+        return tuple(range(width)), f", classes {', '.join(map(repr, classes))}", tuple(classes)
     if output is not None and output not in classes:
         raise reject_output(output, f"one of the classes {classes}")
     chosen = width - 1 if output is None else classes.index(output)
-    return (chosen,), f", class {chosen} ({classes[chosen]!r})"
-
-
-def _labels(classes: list[Hashable], width: int, keep: tuple[int, ...]) -> tuple[Hashable, ...]:
-    """Return the class of each output; of two classes the other one first, the output's second."""
-    if len(classes) != width or width < 2:
-        return ()
-    if width == 2 and len(keep) == 1:
-        return classes[1 - keep[0]], classes[keep[0]]
-    return tuple(classes[k] for k in keep)
+    others = [classes[1 - chosen]] if width == 2 else []
+    labels = (*others, classes[chosen]) if width > 1 else ()
+    return (chosen,), f", class {chosen} ({classes[chosen]!r})", labels
 
 
 def _name(fitted: Any) -> str:

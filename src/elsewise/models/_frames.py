@@ -15,7 +15,6 @@ from elsewise.features import hash_rows
 from elsewise.models._differences import Differences
 from elsewise.models._outputs import (
     PROBES,
-    ArrayOutputs,
     Outputs,
     changed_rows,
     model_raised,
@@ -114,18 +113,18 @@ class FrameModel:
         return replace(self, width=outputs.shape[1]), outputs
 
 
-def difference_slopes(model: FrameModel) -> Slopes:
+def difference_slopes(model: Callable[[np.ndarray], np.ndarray], encoder: Encoder) -> Slopes:
     """Return the slopes of a model that offers none."""
-    differences = Differences.of(model.encoder)
+    differences = Differences.of(encoder)
     return lambda codes, outputs: differences.slopes(model, codes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FrameOutputs(ArrayOutputs):
-    """The chosen outputs of a model that reads frames; see `Outputs`."""
+class FrameOutputs:
+    """The chosen outputs of a model that reads frames, in double precision; see `Outputs`."""
 
-    model: FrameModel
-    """All outputs."""
+    model: Any
+    """All outputs (n, W) of codes (n, p): a `FrameModel`, or what its pipeline was compiled to."""
     keep: tuple[int, ...]
     """Positions of the chosen ones."""
     slopes: Slopes | None
@@ -145,6 +144,18 @@ class FrameOutputs(ArrayOutputs):
     """Class of each output; nothing where outputs are no classes."""
     tried: tuple[np.ndarray, np.ndarray] | None = None
     """Codes (n, p) the model was tried out on and their outputs (n, K), not to be asked again."""
+    exact: bool = False
+    """Whether these are a pipeline's own outputs to rounding though it is not asked: limits on the
+    way need not ask it again."""
+
+    @property
+    def columns(self) -> int:
+        """Number of chosen outputs, K."""
+        return len(self.keep)
+
+    def place(self, codes: np.ndarray) -> np.ndarray:
+        """Return the codes as they are."""
+        return codes
 
     @property
     def smooth(self) -> bool:
@@ -167,7 +178,7 @@ class FrameOutputs(ArrayOutputs):
         """Return the outputs (n, K) of codes (n, p)."""
         if self.tried is not None and codes is self.tried[0]:
             return self.tried[1]
-        return self.model(codes)[:, self.keep]
+        return np.asarray(self.model(codes)[:, self.keep])
 
     def values_of_distinct(self, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return distinct codes (m, p), those tried out first, and their outputs (m, K)."""

@@ -121,7 +121,7 @@ def _slopes(model: FunctionModel, evaluate: FrameModel, probe: np.ndarray) -> Sl
         # A model that refuses rows a step away has no use for differences.
         with suppress(ModelError):
             smooth = looks_smooth(Differences.of(evaluate.encoder), evaluate, probe)
-    return difference_slopes(evaluate) if smooth else None
+    return difference_slopes(evaluate, evaluate.encoder) if smooth else None
 
 
 def _own_slopes(gradient: Score, model: FrameModel, codes: np.ndarray, outputs: int) -> np.ndarray:

@@ -58,28 +58,6 @@ class Outputs(Protocol):
         """Return outputs (n, K) and d output / d codes (n, K, p), zero where a code cannot move."""
 
 
-class ArrayOutputs:
-    """What outputs on NumPy codes have in common: some columns of a model, in double precision."""
-
-    __slots__ = ()
-    keep: tuple[int, ...]
-    """Positions of the chosen outputs."""
-
-    @property
-    def columns(self) -> int:
-        """Number of chosen outputs, K."""
-        return len(self.keep)
-
-    def place(self, codes: np.ndarray) -> np.ndarray:
-        """Return the codes as they are."""
-        return codes
-
-    def precise(self, probe: np.ndarray) -> Outputs:
-        """Return the outputs themselves, which are in double precision."""
-        assert isinstance(self, Outputs)
-        return self
-
-
 def same_outputs(now: np.ndarray, then: np.ndarray, *, rtol: float, atol: float) -> bool:
     """Tell whether outputs (n, K) are the same up to rounding, whatever their units.
 

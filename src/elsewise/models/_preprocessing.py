@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -206,20 +207,19 @@ def _encoder(reader: Reader, step: Any, columns: Columns, width: Width) -> list[
         counts = step._n_features_outs
     elif type(step).__name__ == "TargetEncoder" and step.target_type_ == "multiclass":
         counts = [len(step.classes_)] * len(columns)
-    return [
-        encoded
-        for column, values, count in zip(columns, step.categories_, counts, strict=True)
-        for encoded in [reader.cut(column, values, exact=True)] * count
-    ]
+    return _repeated(map(partial(reader.cut, exact=True), columns, step.categories_), counts)
+
+
+def _repeated(columns: Iterable[Column], counts: Sequence[int]) -> list[Column]:
+    """Return each column as often as it comes out of an encoder."""
+    pairs = zip(columns, counts, strict=True)
+    return [again for column, count in pairs for again in [column] * int(count)]
 
 
 def _bins(reader: Reader, step: Any, columns: Columns, width: Width) -> list[Column]:
-    return [
-        binned
-        for column, edges, count in zip(columns, step.bin_edges_, step.n_bins_, strict=True)
-        for binned in [reader.cut(column, edges[1:-1], exact=False)]
-        * (1 if step.encode == "ordinal" else int(count))
-    ]
+    inner = (edges[1:-1] for edges in step.bin_edges_)
+    counts = [1] * len(columns) if step.encode == "ordinal" else step.n_bins_
+    return _repeated(map(partial(reader.cut, exact=False), columns, inner), counts)
 
 
 _READERS: dict[str, Callable[..., list[Column]]] = {

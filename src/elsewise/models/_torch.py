@@ -252,12 +252,12 @@ class TorchOutputs:
         if isinstance(codes, np.ndarray):
             codes = torch.from_numpy(np.ascontiguousarray(codes))
         if codes.device != home:
-            raise InvalidInput(
-                "codes",
-                expected=f"codes on {home}, the device of the model",
-                received=f"codes on {codes.device}",
-                fix="move them with Outputs.place(codes)",
+            expected, received = (
+                f"codes on {home}, the device of the model",
+                f"codes on {codes.device}",
             )
+            fix = "move them with Outputs.place(codes)"
+            raise InvalidInput("codes", expected=expected, received=received, fix=fix)
         return codes
 
     def _like(self, tensor: Any, codes: Array) -> Array:

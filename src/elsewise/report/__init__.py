@@ -16,7 +16,7 @@ from elsewise.report._first_screen import first_screen
 from elsewise.report._other_pages import render_comparison, render_difference
 from elsewise.report._page import certificate_tables, folded_sections, sections
 from elsewise.report._render import fill
-from elsewise.report._summary import answer, change_table, drift, headline, summary
+from elsewise.report._summary import answer, change_table, headline, summary
 from elsewise.report._view import View, assumptions, certificate_words
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 __all__ = [
     "answer",
     "change_table",
-    "drift",
     "headline",
     "render",
     "render_comparison",

@@ -98,9 +98,8 @@ def _data(view: View) -> str:
 
 def _content(view: View, rows: np.ndarray) -> dict[str, Any]:
     """Return what the page knows of some rows, as JSON values."""
-    explanation, column = view.explanation, view.explanation.main_output
-    before = explanation.factual_outputs[rows, column]
-    after = explanation.outputs[rows, column]
+    explanation = view.explanation
+    before, after = (side[rows] for side in view.both)
     first, last = embedded(explanation)
     costs = np.sum((last - first)[rows] ** 2, axis=1)
     order = _order(view, np.flatnonzero(view.moved[rows]), costs, after - before)

@@ -199,9 +199,7 @@ def _single_rows(view: View, rows: int) -> Section | None:
         return None
     explanation = view.explanation
     before, after = explanation.frames
-    asked = explanation.main_output
-    old, new = explanation.factual_outputs[:, asked], explanation.outputs[:, asked]
-    changed = np.flatnonzero(view.moved)
+    (old, new), changed = view.both, np.flatnonzero(view.moved)
     shown = changed[np.argsort(-np.abs(new - old)[changed], kind="stable")][:rows]
     parts = [
         [[cell_text(v) for v in frame.iloc[k]] for k in shown.tolist()] for frame in (before, after)
@@ -313,7 +311,7 @@ def folded_sections(view: View, command: str | None) -> list[Section]:
 
 def _measures(view: View) -> Section:
     """How far each feature moves, by the paper's distance and by usual measures of drift."""
-    measures = drift(view.explanation, view.changes)
+    measures = drift(view)
     # The output, which comes first, is no part of the distance of the inputs.
     distances = ["–", *map(amount, view.changes["distance"])]
     shares = ["–", *map(percent, view.changes["share"])]

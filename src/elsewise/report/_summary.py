@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 
 from elsewise._arrays import to_numpy
-from elsewise.analysis import changes as changes_of
 from elsewise.analysis import ks, psi
 from elsewise.report._view import View, answer_sentence, change_lines, first_changes, headline_of
 
@@ -55,16 +54,10 @@ def change_table(explanation: Explanation) -> str:
     return "\n".join(f"{a:<{widths[0]}}  {b:>{widths[1]}}  {c}" for a, b, c in table)
 
 
-def drift(explanation: Explanation, changes: pd.DataFrame | None = None) -> pd.DataFrame:
-    """PSI and KS of the model's output and of every feature that may move.
-
-    ``changes`` is what `elsewise.analysis.changes` returned, where the caller has it.
-    """
-    asked = explanation.main_output
-    before, after = explanation.factual_outputs[:, asked], explanation.outputs[:, asked]
-    first = pd.DataFrame({"psi": psi(before, after), "ks": ks(before, after)}, ["model output"])
-    features = changes_of(explanation) if changes is None else changes
-    return pd.concat([first, features[["psi", "ks"]]]).rename_axis("feature")
+def drift(view: View) -> pd.DataFrame:
+    """PSI and KS of the model's output and of every feature that may move."""
+    first = pd.DataFrame({"psi": psi(*view.both), "ks": ks(*view.both)}, ["model output"])
+    return pd.concat([first, view.changes[["psi", "ks"]]]).rename_axis("feature")
 
 
 def fingerprints(explanation: Explanation) -> dict[str, str]:
@@ -88,7 +81,7 @@ def summary(explanation: Explanation, output: str = "") -> dict[str, Any]:
     status, problem, view = explanation.status, explanation.problem, View(explanation, output)
     before, after = view.means
     changes = view.changes.reset_index().to_dict(orient="records")
-    drifts = drift(explanation, view.changes).to_dict(orient="index")
+    drifts = drift(view).to_dict(orient="index")
     content: dict[str, Any] = {
         "format": FORMAT,
         "elsewise": version("elsewise"),

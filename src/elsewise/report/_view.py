@@ -82,12 +82,17 @@ class View:
         moving = squares > 0
         return float(np.sqrt(np.mean(squares[moving]))) if moving.any() else 0.0
 
+    @property
+    def both(self) -> tuple[np.ndarray, np.ndarray]:
+        """The output that was asked about, (n,) each, before and after."""
+        explanation, column = self.explanation, self.explanation.main_output
+        return explanation.factual_outputs[:, column], explanation.outputs[:, column]
+
     @cached_property
     def means(self) -> tuple[float, float]:
         """Mean of the output that was asked about, before and after."""
-        both = self.explanation.factual_outputs, self.explanation.outputs
-        before, after = (side[:, self.explanation.main_output].mean() for side in both)
-        return float(before), float(after)
+        before, after = self.both
+        return float(before.mean()), float(after.mean())
 
     def level(self, value: float) -> str:
         """Return a model output: a percentage if outputs are probabilities."""
