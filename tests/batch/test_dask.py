@@ -20,8 +20,7 @@ import scipy.stats
 from distributed import Client, LocalCluster
 
 import elsewise as ew
-from elsewise.batch import _sampling
-from elsewise.batch._sampling import random_order
+from elsewise.batch.dask import limit_with, random_order, what_more_rows_buy
 from elsewise.errors import InvalidInput, MissingExtra
 
 pytestmark = pytest.mark.slow
@@ -199,14 +198,14 @@ def test_more_rows_buy_what_is_said() -> None:
         SMOOTH, numbers(500), target=AIM, bounds=BOTH, settings=FAST, certify="held-out"
     )
     side, rows = explanation.certificate.outputs, explanation.certificate.rows
-    less = _sampling.limit_with(side, rows, 4 * rows)
+    less = limit_with(side, rows, 4 * rows)
     assert side.estimate < less < side.upper_limit
     needed = ew.confidence.suggested_rows(side.upper_limit, side.estimate, less, rows)
     assert needed == pytest.approx(4 * rows, abs=1)
-    said = _sampling.what_more_rows_buy(explanation, 10_000)
+    said = what_more_rows_buy(explanation, 10_000)
     assert "500 of 10,000 rows, drawn at random, 250 of them certified; with 1,000 the" in said
     assert f"{less:.4g} (outputs, now {side.upper_limit:.4g})" in said
-    assert _sampling.what_more_rows_buy(explanation, 500).endswith("there are no more")
+    assert what_more_rows_buy(explanation, 500).endswith("there are no more")
 
 
 # --- refusals -------------------------------------------------------------------------------------

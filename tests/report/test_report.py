@@ -19,7 +19,7 @@ import people
 from elsewise import analysis, report
 from elsewise.errors import InvalidInput
 from elsewise.report import _other_pages, _summary, _view
-from elsewise.report._parts import frame_table
+from elsewise.report._render import frame_table
 from elsewise.request import Kind
 from elsewise.request._kinds import Verdict
 from elsewise.text import one_line

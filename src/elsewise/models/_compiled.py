@@ -22,7 +22,7 @@ from elsewise._resources import (
     model_threads,
     parallel,
 )
-from elsewise.models._faces import ScoringAdapter, one_column_per_class
+from elsewise.models._adapters import ScoringAdapter, one_column_per_class
 from elsewise.models._frames import FrameOutputs, difference_slopes, on_distinct
 from elsewise.models._linear import LINKS, LinearForm, linear_form
 from elsewise.models._outputs import movable_columns, same_outputs, scores

@@ -11,9 +11,14 @@ import numpy as np
 import pandas as pd
 
 from elsewise.errors import InvalidInput, ModelError
-from elsewise.models._boosters import adapt_booster
+from elsewise.models._adapters import (
+    ScoringAdapter,
+    adapt_booster,
+    one_column_per_class,
+    read_columns,
+    results_face,
+)
 from elsewise.models._compiled import FORESTS, compile_pipeline
-from elsewise.models._faces import ScoringAdapter, one_column_per_class, read_columns
 from elsewise.models._frames import FrameModel, FrameOutputs, difference_slopes
 from elsewise.models._linear import (
     MARGINS,
@@ -23,7 +28,6 @@ from elsewise.models._linear import (
     steps,
 )
 from elsewise.models._outputs import not_fitted, reject_output, select_by_position
-from elsewise.models._statsmodels import results_face
 
 if TYPE_CHECKING:
     from elsewise.features import Encoder

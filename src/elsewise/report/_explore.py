@@ -20,8 +20,7 @@ from elsewise._arrays import to_numpy
 from elsewise._storage import write_text
 from elsewise.analysis import MISSING, embedded, groups
 from elsewise.measure import output_comparison
-from elsewise.report._parts import cell_text
-from elsewise.report._render import fill, read
+from elsewise.report._render import cell_text, fill, read
 from elsewise.report._view import View, certificate_words, meaning, question_sentence
 from elsewise.request import populate
 from elsewise.text import one_line

@@ -9,8 +9,7 @@ import pandas as pd
 
 from elsewise.errors import InvalidInput
 from elsewise.plots import charts
-from elsewise.report._parts import Section, Table, card, frame_table, placed_bars
-from elsewise.report._render import fill
+from elsewise.report._render import Section, Table, card, fill, frame_table, placed_bars
 from elsewise.report._view import (
     View,
     answer_sentence,

@@ -16,7 +16,7 @@ from elsewise.certificate import interval_text, probability_text
 from elsewise.errors import InvalidInput
 from elsewise.plots import charts
 from elsewise.policy import summary_of
-from elsewise.report._parts import (
+from elsewise.report._render import (
     Card,
     Change,
     Named,
