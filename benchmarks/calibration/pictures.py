@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from elsewise.plots._style import (
+from elsewise.plots._draw import (
     COUNTERFACTUAL,
     CYCLE,
     FACTUAL,

@@ -15,7 +15,8 @@ from benchmarks.rivals.compare import Case
 from benchmarks.rivals.distances import diversity as mean_distance
 
 import elsewise as ew
-from elsewise.plots._style import CYCLE, FACTUAL, TARGET, dress, legend, levels_of, quantiles
+from elsewise.plots._draw import CYCLE, FACTUAL, TARGET, dress, legend
+from elsewise.plots.charts import levels_of, quantiles
 
 __all__ = ["convergence", "diversity", "three_models"]
 

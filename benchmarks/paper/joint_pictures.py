@@ -15,7 +15,7 @@ from elsewise.analysis import Column, column_named, columns_of
 from elsewise.analysis import changes as changes_of
 from elsewise.errors import InvalidInput
 from elsewise.explanation import Explanation
-from elsewise.plots._style import (
+from elsewise.plots._draw import (
     COUNTERFACTUAL,
     INK,
     canvas,

@@ -15,7 +15,7 @@ from benchmarks.paper.tables import COUNTERPARTS, LABELS, chosen, spread
 from matplotlib.ticker import NullFormatter
 
 import elsewise as ew
-from elsewise.plots._style import COUNTERFACTUAL, CYCLE, FACTUAL, MARKERS, dress, legend
+from elsewise.plots._draw import COUNTERFACTUAL, CYCLE, FACTUAL, MARKERS, dress, legend
 
 __all__ = ["frontier", "frontier_curves", "overview"]
 

@@ -100,7 +100,7 @@ def test_outputs_draws_every_kind_of_target(target: ew.targets.Target, quantile:
 
 
 def test_many_rows_are_drawn_at_a_few_levels() -> None:
-    from elsewise.plots._style import levels_of, quantiles
+    from elsewise.plots.charts import levels_of, quantiles
 
     assert levels_of(10**5).size == 200
     assert np.isnan(quantiles(np.array([np.nan]), levels_of(1))).all()

@@ -18,8 +18,7 @@ from elsewise.analysis import changes as changes_of
 from elsewise.analysis import column_named
 from elsewise.errors import InvalidInput
 from elsewise.plots import charts
-from elsewise.plots._draw import draw, draw_bars, draw_flow
-from elsewise.plots._style import canvases
+from elsewise.plots._draw import canvases, draw, draw_bars, draw_flow
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -19,7 +19,7 @@ from elsewise._arrays import to_numpy
 from elsewise.analysis import MISSING
 from elsewise.analysis import changes as changes_of
 from elsewise.analysis._columns import rows_words
-from elsewise.plots._style import CYCLE_LOOKS, columns_of, levels_of, quantiles
+from elsewise.errors import InvalidInput
 from elsewise.request import Bounds
 from elsewise.targets import Constant, Derived, Sample
 from elsewise.text import amount, one_line, percent
@@ -29,6 +29,11 @@ if TYPE_CHECKING:
     from elsewise.analysis import Column, Frontier
     from elsewise.explanation import Explanation
 
+# Looks of several runs side by side, in turn.
+CYCLE_LOOKS = ("counterfactual", "target", "inputs", "outputs", "factual")
+
+# Curves are drawn at this many quantile levels at most: small files, no single rows.
+MOST_LEVELS = 200
 # Bars of a histogram of outputs, and of moves that are not few whole numbers.
 OUTPUT_BARS, MOVE_BARS, MOST_WHOLE = 24, 20, 40
 # Lines of a dumbbell picture, and the fewest rows that one of them stands for.
@@ -49,7 +54,7 @@ class Mark(NamedTuple):
     """"line", "dots", "area", "bars" (``x`` are their edges), or a line over the whole picture:
     "across" at a ``y``, "upright" at an ``x``."""
     look: str
-    """What it stands for, which gives its colour: see `elsewise.plots._style.COLOURS`."""
+    """What it stands for, which gives its colour: see `elsewise.plots._draw.COLOURS`."""
     x: np.ndarray
     y: np.ndarray
     name: str = ""
@@ -156,6 +161,48 @@ def across(look: str, value: float, name: str = "") -> Mark:
 def upright(look: str, value: float, name: str = "", *, dashed: bool = True) -> Mark:
     """Return a line from bottom to top."""
     return Mark("upright", look, np.array([value]), np.empty(0), name, dashed=dashed)
+
+
+def levels_of(size: int) -> np.ndarray:
+    """Return the levels at which a sample of this size is drawn, mid-cell.
+
+    Examples
+    --------
+    >>> levels_of(4)
+    array([0.125, 0.375, 0.625, 0.875])
+    """
+    count = max(1, min(size, MOST_LEVELS))
+    return (np.arange(count) + 0.5) / count
+
+
+def quantiles(values: np.ndarray, levels: np.ndarray) -> np.ndarray:
+    """Return quantiles of the non-missing values; NaN where there are none.
+
+    Examples
+    --------
+    >>> quantiles(np.array([3.0, 1.0, np.nan, 2.0]), np.array([0.2, 0.5]))
+    array([1., 2.])
+    """
+    known = values[~np.isnan(values)]
+    if known.size == 0:
+        return np.full(levels.shape, np.nan)
+    return np.asarray(np.quantile(known, levels, method="inverted_cdf"))
+
+
+def columns_of(records: pd.DataFrame, *names: str) -> pd.DataFrame:
+    """Return the records; refuse what is no frame with these columns."""
+    if not isinstance(records, pd.DataFrame):
+        expected, fix = "a pandas DataFrame", "wrap it: pandas.DataFrame(records)"
+        raise InvalidInput("records", expected=expected, received=type(records).__name__, fix=fix)
+    lacking = [name for name in names if name not in records.columns]
+    if lacking or records.empty:
+        raise InvalidInput(
+            "records",
+            expected=f"rows with the columns {', '.join(names)}",
+            received=f"no column {lacking[0]!r}" if lacking else "no rows",
+            fix="rename the columns of the frame",
+        )
+    return records
 
 
 def outputs(explanation: Explanation, column: int = 0, label: str | None = None) -> Chart:
