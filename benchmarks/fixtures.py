@@ -45,7 +45,7 @@ def credit_model(frame: pd.DataFrame, outcome: pd.Series) -> Any:
     return make_pipeline(prepare, LogisticRegression()).fit(frame, outcome)
 
 
-def readme_example(seed: int = SEED) -> ew.Explanation:
+def readme_example(seed: int = SEED, settings: ew.Settings | None = None) -> ew.Explanation:
     """Explain 242 of 800 applicants with a risk above 40 %: at most 35 %, give or take 0.06."""
     data = ew.datasets.german_credit()
     past = data.frame[:800]
@@ -60,10 +60,11 @@ def readme_example(seed: int = SEED) -> ew.Explanation:
         seed=seed,
         progress=False,
         bounds=ew.Bounds(inputs=0.25, outputs=0.06),
+        settings=settings,
     )
 
 
-def demo_question(seed: int = SEED) -> ew.Explanation:
+def demo_question(seed: int = SEED, settings: ew.Settings | None = None) -> ew.Explanation:
     """Explain the 188 of 1000 applicants with a risk above 50 %: at most 40 %, give or take 0.1."""
     data = ew.datasets.german_credit()
     model = credit_model(data.frame, data.outcome)
@@ -77,6 +78,7 @@ def demo_question(seed: int = SEED) -> ew.Explanation:
         seed=seed,
         progress=False,
         bounds=ew.Bounds(inputs=0.3, outputs=0.1),
+        settings=settings,
     )
 
 

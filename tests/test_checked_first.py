@@ -80,7 +80,7 @@ def test_numpy_scalars_are_numbers(tmp_path: Path) -> None:
         {"sparse": "no"},
         {"redraw": 1},
         {"step": ["proposals"]},
-        {"rho": NAN},
+        {"population_weight": NAN},
     ],
     ids=str,
 )

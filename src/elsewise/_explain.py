@@ -42,7 +42,6 @@ from elsewise.search import (
     State,
     answer_row_by_row,
     clock,
-    find_shorter_map,
     iterate,
 )
 from elsewise.settings import Settings
@@ -371,13 +370,11 @@ def _fitted(
     bounds = problem.bounds
     inputs, outputs = (side and side / MARGIN for side in (bounds.inputs, bounds.outputs))
     tight = replace(problem, bounds=replace(bounds, inputs=inputs, outputs=outputs))
-    solution, records = _watched(iterate(tight, settings, watch.stop), watch.progress)
+    search = iterate(tight, settings, watch.stop, shorter=True)
+    solution, records = _watched(search, watch.progress)
     if solution.outcome is Outcome.NOT_FEASIBLE:
         return _watched(iterate(problem, settings, watch.stop), watch.progress)
-    solution, more = _watched(
-        find_shorter_map(tight, settings, solution, watch.stop), watch.progress
-    )
-    return solution, records + [r._replace(iteration=len(records) + r.iteration) for r in more]
+    return solution, records
 
 
 def _is_still(recorded: Map) -> bool:

@@ -338,7 +338,7 @@ def shifted(model: Callable[[pd.DataFrame], np.ndarray]) -> ew.Explanation:
         schema=ew.Schema.infer(rows).freeze("Age", "Housing"),
         bounds=ew.Bounds(outputs=0.3),
         certify="in-sample",
-        settings=ew.Settings(draws=99),
+        settings=ew.Settings(draws=99, slack=0.0, population_weight=1.0),
     )
 
 

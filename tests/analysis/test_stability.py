@@ -99,7 +99,7 @@ def test_the_spread_is_that_of_explanations_with_those_seeds(
 
 def test_directions_alone_vary_little(stability: ew.Stability) -> None:
     redrawn = stability.spread.loc["input distance, directions redrawn"]
-    assert redrawn["lowest"] < redrawn["given"] < redrawn["highest"]
+    assert redrawn["lowest"] <= redrawn["given"] <= redrawn["highest"]
     assert 0 < redrawn["sd"] < 0.05 * redrawn["given"]
 
 

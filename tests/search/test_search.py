@@ -21,8 +21,8 @@ from elsewise.measure import input_comparison
 from elsewise.models import bind
 from elsewise.request import Bounds, Problem
 from elsewise.search import Outcome, State, finish, init, solve, step, trace
-from elsewise.search._runs import run_at_eta
-from elsewise.search._sweep import ITERATIONS, warm_start
+from elsewise.search._runs import run_at_eta, warm_start
+from elsewise.search._sweep import ITERATIONS
 from elsewise.settings import Fixed, Settings
 from elsewise.transport import direction_blocks
 
@@ -178,7 +178,8 @@ def test_no_rows_cost_ever_rises(name: str, eta: float) -> None:
     """At fixed eta and plans every q_i falls or stays, so Q does, for any model."""
     wanted = np.random.default_rng(1).beta(4, 2, 45)
     problem = pose(MODELS[name], ROWS, ew.targets.sample(wanted))
-    settings = Settings(smoothing=0, balance=Fixed(eta=eta))
+    # The paper's cost, all of it the population's.
+    settings = Settings(smoothing=0, balance=Fixed(eta=eta), population_weight=1.0)
     states = run_steps(problem, settings, 6)
     factual = SMOOTH.phi(ROWS.to_numpy())
     moved = 0
@@ -459,7 +460,8 @@ def test_solver_returns_the_constrained_optimum_of_a_convex_problem() -> None:
     toy = Toy(rows, [0.9, -0.6], squash=False)
     problem = pose(toy.model, rows, ew.targets.constant(1.5), Bounds(outputs=0.7), unbounded(rows))
     best = brute_force(problem, toy, 1.5, 0.7)
-    solution, _ = solve(problem, Settings(draws=DRAWS, epsilon=0.002))
+    plain = Settings(draws=DRAWS, epsilon=0.002, population_weight=1.0, slack=0.0)
+    solution, _ = solve(problem, plain)
     inputs, outputs = sides(problem, solution.state)
     assert outputs.met
     assert inputs.estimate == pytest.approx(best, rel=0.03)
@@ -572,11 +574,12 @@ def test_what_meets_its_limit_is_called_certified() -> None:
 def test_both_limits_are_met_where_they_can_be(name: str) -> None:
     limits = Bounds(inputs=0.45, outputs=0.3, confidence=0.9)
     problem = pose(MODELS[name], ROWS, CASES["smooth"], limits)
-    solution, states = solve(problem, SEARCH)
-    assert solution.outcome is Outcome.MET
-    inputs, outputs = sides(problem, solution.state)
-    assert inputs.met
-    assert outputs.met
+    for settings in (SEARCH, replace(SEARCH, slack=0.0)):
+        solution, states = solve(problem, settings)
+        assert solution.outcome is Outcome.MET
+        inputs, outputs = sides(problem, solution.state)
+        assert inputs.met
+        assert outputs.met
     assert any(state is solution.state for state in states)
 
     # Of the iterates of Algorithm 1 that look feasible, none has a larger probability.
@@ -598,7 +601,7 @@ def test_both_limits_are_met_where_they_can_be(name: str) -> None:
 
 def test_without_limits_the_knee_is_chosen() -> None:
     problem = pose(SMOOTH.model, ROWS, ew.targets.constant(0.8))
-    solution, states = solve(problem, Settings())
+    solution, states = solve(problem, Settings(slack=0.0))
     assert solution.outcome is Outcome.CHOSEN
     record = solution.state.record
     first = states[0].record
@@ -700,7 +703,7 @@ def test_iterate_is_the_users_loop() -> None:
         ("draws", 0, "at least 1"),
         ("tau", 0.0, "> 0"),
         ("noise", -0.1, ">= 0"),
-        ("rho", 1.5, "in \\[0, 1\\]"),
+        ("population_weight", 1.5, "in \\[0, 1\\]"),
         ("smoothing", -1.0, "from 0 to"),
     ],
 )

@@ -8,7 +8,7 @@ import numpy as np
 
 from elsewise._arrays import Array, changed_cells, device_of, namespace, take, take_ranked
 from elsewise.moves._costs import Aim, input_costs, output_costs, row_costs
-from elsewise.moves._offers import Offers, changed_count, obeying
+from elsewise.moves._offers import Offers, changed_count, no_worse, obeying
 from elsewise.moves._step import MoveContext
 from elsewise.moves._steps import GRID
 
@@ -164,7 +164,7 @@ def _evaluated(
     elif bool(xp.any(worth)):
         outputs[worth, ...] = now.problem.precise.values(codes[worth, ...])
     total = inputs + output_costs(wanted, aim.output_weight, outputs)
-    total = _to_twelve_digits(total)
+    total = no_worse(now, outputs, _to_twelve_digits(total), row)
     return _Tried(xp.where(worth, total, xp.full_like(total, np.inf)), outputs)
 
 

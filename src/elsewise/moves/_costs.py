@@ -39,6 +39,10 @@ class Aim(NamedTuple):
         return self._replace(anchor=self.anchor[rows, ...], wanted=self.wanted[rows, ...])
 
 
+# Outputs that differ by less, in their unit, are the same: their last bits depend on the batch.
+SAME = 2.0**-40
+
+
 class View(NamedTuple):
     """The rows as they are now, with the model's slope at them."""
 

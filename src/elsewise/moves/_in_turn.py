@@ -15,13 +15,13 @@ from elsewise._arrays import Array, namespace, on_device, put_rows, take
 from elsewise._resources import parallel
 from elsewise.moves._choose import Choice, Place
 from elsewise.moves._costs import Aim, input_costs, output_costs, row_costs
-from elsewise.moves._offers import legal_rows, obeying
+from elsewise.moves._offers import legal_rows, no_worse, obeying
 from elsewise.moves._step import MoveContext
 from elsewise.moves._steps import on_grid
 from elsewise.transport import row_tiles
 
 if TYPE_CHECKING:
-    from elsewise.request import Problem
+    pass
 
 
 # From so many rows on, asking the model several times costs less than making all offers.
@@ -54,9 +54,9 @@ def steps_in_turn(now: MoveContext, aim: Aim, steps: list[Array]) -> Choice:
         worth = obeying(problem, moved, worth)
         (index,) = xp.nonzero(worth)
         if len(turn) == 1 and index.shape[0] > MOST * worth.shape[0]:
-            here = here.or_cheaper(_evaluate_all(problem, aim, worth, moved, inputs))
+            here = here.or_cheaper(_evaluate_all(now, aim, worth, moved, inputs))
         elif index.shape[0] > 0:
-            _accept_cheapest(problem, aim, here, index, take(moved, index), inputs)
+            _accept_cheapest(now, aim, here, index, take(moved, index), inputs)
     # Gains steer which edits are drawn; steps are not drawn, so theirs need not be known.
     nothing = xp.zeros_like(before[: len(steps)])
     return Choice(here.codes, here.outputs, xp.stack([before, here.costs]), nothing)
@@ -71,16 +71,17 @@ def _joined(offers: list[tuple[Array, Array]]) -> tuple[Array, Array]:
     return xp.concat(moved), xp.concat(inputs)
 
 
-def _evaluate_all(problem: Problem, aim: Aim, worth: Array, moved: Array, inputs: Array) -> Place:
+def _evaluate_all(now: MoveContext, aim: Aim, worth: Array, moved: Array, inputs: Array) -> Place:
     """All rows where they have ``moved``; what is not worth trying, bool (n,), costs infinitely."""
     xp = namespace(moved)
-    outputs = problem.precise.values(moved)
+    outputs = now.problem.precise.values(moved)
     costs = inputs + output_costs(aim.wanted, aim.output_weight, outputs)
+    costs = no_worse(now, outputs, costs)
     return Place(moved, outputs, xp.where(worth, costs, xp.full_like(costs, np.inf)))
 
 
 def _accept_cheapest(
-    problem: Problem, aim: Aim, here: Place, index: Array, moved: Array, inputs: Array
+    now: MoveContext, aim: Aim, here: Place, index: Array, moved: Array, inputs: Array
 ) -> None:
     """Let rows go, in place, to the cheapest of a few offers that costs less than where they are.
 
@@ -96,9 +97,10 @@ def _accept_cheapest(
     xp = namespace(moved)
     n = here.costs.shape[0]
     row = index % n
-    outputs = problem.precise.values(moved)
+    outputs = now.problem.precise.values(moved)
     wanted = take(aim.wanted, row)
     costs = take(inputs, index) + output_costs(wanted, aim.output_weight, outputs)
+    costs = no_worse(now, outputs, costs, row)
     better = costs < take(here.costs, row)
     total = xp.full_like(inputs, np.inf)
     put_rows(total, index, xp.where(better, costs, xp.full_like(costs, np.inf)))

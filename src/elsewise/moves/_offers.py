@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from elsewise._arrays import Array, asarray_like, changed_cells, device_of, namespace, take
-from elsewise.moves._costs import Aim, input_costs
+from elsewise.moves._costs import SAME, Aim, input_costs
 
 if TYPE_CHECKING:
     from elsewise.features import Embedding
@@ -128,6 +128,24 @@ def obeying(problem: Problem, codes: Array, worth: Array) -> Array:
     keeps = xp.zeros_like(worth)
     keeps[worth] = asarray_like(problem.obeys(codes[worth, ...]), worth)
     return keeps
+
+
+def no_worse(now: MoveContext, outputs: Array, costs: Array, row: Array | None = None) -> Array:
+    """Costs (S,) of rows that would have these outputs; infinite where one would be worse off.
+
+    Worse is farther from what an at_most, at_least or share target asks than the row began.
+
+    Parameters
+    ----------
+    row
+        int Array (S,): which rows; None: all of them.
+    """
+    began = now.population.shortfall
+    if began is None:
+        return costs
+    xp = namespace(outputs)
+    most = (began if row is None else take(began, row)) + SAME * now.problem.unit
+    return xp.where(now.problem.shortfall(outputs) <= most, costs, xp.full_like(costs, np.inf))
 
 
 def changed_count(codes: Array, factual: Array) -> Array:

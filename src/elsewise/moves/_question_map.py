@@ -268,6 +268,7 @@ def _ground(problem: Problem, menu: Menu, goal: Goal, codes: np.ndarray) -> Grou
         outputs=codes[:, :0],
         legal=problem.schema.legal(codes),
         wanted=None,
+        shortfall=None,
         pinned=np.zeros(len(codes), dtype=bool),
         complete=not bool(np.isnan(codes).any()),
     )

@@ -66,12 +66,13 @@ def _move(now: MoveContext, in_turn: bool) -> Moved:
 
 def _aim(now: MoveContext) -> Aim:
     """Anchor and wanted output of every row, from the recorded maps."""
-    step, population, rho = now.step, now.population, now.motion.rho
+    step, population, weight = now.step, now.population, now.motion.population_weight
     # c_i = phi(x_i) + (d / N) sum_k theta_k (t_ik - theta_k . phi(x_i)): with the plans of eq. (12)
     # fixed, Q_x is a square around this point, up to a constant.
     anchor = transported(step.anchors, now.embedded, step.directions)
-    if rho < 1.0:
-        anchor = rho * anchor + (1.0 - rho) * population.embedded
+    if weight < 1.0:
+        # weight |phi - c|^2 + (1 - weight) |phi - phi(x')|^2 is a square around their mean.
+        anchor = weight * anchor + (1.0 - weight) * population.embedded
     wanted = population.wanted
     if wanted is None and step.wanted is not None:
         wanted = transported(step.wanted, now.rows.outputs, step.output_directions)

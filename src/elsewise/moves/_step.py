@@ -39,7 +39,7 @@ class Motion:
     """Step size of the gradient step."""
     noise: float = 0.0
     """Standard deviation of the noise added to the start, in embedding units."""
-    rho: float = 1.0
+    population_weight: float = 1.0
     """Share of the transported anchor in the anchor; the rest is the factual row."""
 
 
@@ -79,7 +79,7 @@ class MoveContext(NamedTuple):
     def price(self) -> float:
         """Cost of a changed cell, in the units of q_i; 0 where it costs nothing."""
         dimension: int = self.embedded.shape[-1]
-        return self.step.sparsity / dimension
+        return (1.0 - self.step.eta) * self.step.sparsity / dimension
 
     def block(self, rows: slice) -> MoveContext:
         """Some of the rows, one after the other."""

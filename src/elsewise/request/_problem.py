@@ -64,6 +64,10 @@ class Problem:
         known = self.background_outputs
         return self.precise.values(self.background) if known is None else known
 
+    def shortfall(self, outputs: Array) -> Array | None:
+        """Return how far outputs are from what is asked, (n,); None where no end is asked for."""
+        return self.target.shortfall(outputs) if isinstance(self.target, Derived) else None
+
     def generator(self, purpose: str) -> np.random.Generator:
         """Return the random generator for one purpose: the same seed and purpose, the same draws.
 
@@ -96,6 +100,9 @@ class Population:
     """The box each cell may move in; points in rows that stay."""
     wanted: Array | None
     """Array (n, K): outputs wanted row by row, where the target is a function of the output."""
+    shortfall: Array | None
+    """Array (n,): how far the factual outputs are from what an at_most, at_least or share target
+    asks; None where the target names no such end."""
     pinned: Array
     """Boolean array (n,): rows that stay: already as wanted, or breaking a rule or range."""
     complete: bool
@@ -116,6 +123,7 @@ class Population:
             outputs=pick(self.outputs),
             legal=legal,
             wanted=None if self.wanted is None else pick(self.wanted),
+            shortfall=None if self.shortfall is None else pick(self.shortfall),
             pinned=pick(self.pinned),
             complete=self.complete,
         )
@@ -139,10 +147,11 @@ def populate(problem: Problem, codes: Array | None = None) -> Population:
     else:
         outputs = problem.precise.values(codes)
     xp = namespace(codes)
-    wanted, pinned = None, broken_rows(problem, codes)
+    wanted, shortfall, pinned = None, None, broken_rows(problem, codes)
     if isinstance(problem.target, Derived | Constant):
         wanted = problem.target.of(outputs)
         pinned = pinned | xp.all(wanted == outputs, axis=-1)
+        shortfall = problem.shortfall(outputs)
     legal = problem.schema.legal(codes, broken=pinned)
     return Population(
         codes=codes,
@@ -150,6 +159,7 @@ def populate(problem: Problem, codes: Array | None = None) -> Population:
         outputs=outputs,
         legal=legal,
         wanted=wanted,
+        shortfall=shortfall,
         pinned=pinned,
         complete=not bool(xp.any(xp.isnan(codes))),
     )

@@ -14,7 +14,6 @@ from elsewise.search._outcome import Outcome, Solution
 from elsewise.search._pareto import knee, knee_reason, monotone_front, pareto_front
 from elsewise.search._row_by_row import answer_row_by_row
 from elsewise.search._runs import clock, finish
-from elsewise.search._shorter_map import find_shorter_map
 from elsewise.search._strategies import iterate, solve
 from elsewise.search._sweep import trace
 
@@ -25,7 +24,6 @@ __all__ = [
     "State",
     "answer_row_by_row",
     "clock",
-    "find_shorter_map",
     "finish",
     "init",
     "iterate",

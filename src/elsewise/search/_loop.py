@@ -136,7 +136,10 @@ class State:
 def _motion_of(settings: Settings) -> Motion:
     """Return the part of the settings that the recorded map needs."""
     gradient = settings.step == "gradient"
-    return Motion(gradient=gradient, tau=settings.tau, noise=settings.start_noise, rho=settings.rho)
+    weight = 1.0 if gradient else settings.population_weight
+    return Motion(
+        gradient=gradient, tau=settings.tau, noise=settings.start_noise, population_weight=weight
+    )
 
 
 def init(problem: Problem, settings: Settings) -> State:

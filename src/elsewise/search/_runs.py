@@ -18,6 +18,9 @@ ShouldStop = Callable[[], bool]
 
 LOGIT_SPAN = 9.0
 """Eta is searched between logistic(-9) and logistic(9)."""
+# Logit of eta in the first iterations: where slopes alone lead, and where not.
+KICK_LOGIT = {True: 3.0, False: 0.0}
+KICK_ITERATIONS = 8
 
 
 # Share of the time budget for binding the model and the search; the rest is the certificate's.
@@ -81,3 +84,16 @@ def run_at_eta(
     for state in run(problem, at_logit(start, logit), few, should_stop):
         yield state
     return state
+
+
+def warm_start(
+    problem: Problem,
+    settings: Settings,
+    first: State,
+    should_stop: ShouldStop,
+    iterations: int = KICK_ITERATIONS,
+) -> Generator[State, None, State]:
+    """Push the outputs first, so that rows leave the flat parts and local minima they start in."""
+    numbers_only = all(unit.choices is None for unit in first.setup.units)
+    logit = KICK_LOGIT[problem.precise.smooth and numbers_only]
+    return (yield from run_at_eta(problem, settings, first, logit, should_stop, iterations))

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 
 from elsewise.request import Problem
 from elsewise.search._loop import State, init
 from elsewise.search._outcome import Outcome, Solution
-from elsewise.search._runs import ShouldStop, logit_of, run_at_eta
-from elsewise.search._sides import bounded_sides
-from elsewise.search._sweep import warm_start
+from elsewise.search._runs import ShouldStop, logit_of, run_at_eta, warm_start
+from elsewise.search._sides import Side
 from elsewise.settings import Settings
 
 # Iterations of the first push, and at each eta after it.
@@ -26,6 +25,7 @@ def find_shorter_map(
     problem: Problem,
     settings: Settings,
     solution: Solution,
+    sides: Sequence[Side],
     should_stop: ShouldStop = lambda: False,
 ) -> Generator[State, None, Solution]:
     """Look for a shorter way to where a solution is, for a map that many rows will go through.
@@ -34,8 +34,7 @@ def find_shorter_map(
     the same place; where they do not, in limits or distances, the solution stays as it is.
     """
     chosen = solution.state
-    sides = [side for side in bounded_sides(problem, settings) if side is not None]
-    if solution.outcome is not Outcome.MET or chosen.setup.sparsity > 0:
+    if solution.outcome is not Outcome.MET:
         return solution
     logit = logit_of(chosen)
     state = yield from warm_start(problem, settings, init(problem, settings), should_stop, KICK)

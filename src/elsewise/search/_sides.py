@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from elsewise.certificate import Evidence, certify_inputs, certify_outputs
-from elsewise.confidence import steering_method
+from elsewise.confidence import Method, steering_method
 from elsewise.measure import input_distance
 from elsewise.moves import Rows
 from elsewise.request import Problem
@@ -44,14 +44,21 @@ class Side(NamedTuple):
         return self.certified(state, min(self.draws, SEARCH_DRAWS)).at_most
 
     def met(self, state: State) -> bool:
-        """Whether the certificate that counts is within the bound."""
+        """Whether the certificate that counts, or the known limit, is within the bound."""
+        if self.known is not None:
+            return self.known(state) <= self.bound
         return self.certified(state, self.draws).met
 
 
-def bounded_sides(problem: Problem, settings: Settings) -> tuple[Side | None, Side | None]:
-    """The sides of inputs and outputs; None where there is no bound."""
+def bounded_sides(
+    problem: Problem, settings: Settings, *, steering: bool = True
+) -> tuple[Side | None, Side | None]:
+    """The sides of inputs and outputs; None where there is no bound.
+
+    By limits that steer; otherwise as they are returned, by another method where few rows move.
+    """
     bounds = problem.bounds
-    inputs, outputs = _sides(problem, settings)
+    inputs, outputs = _sides(problem, settings, steering)
     return (None if bounds.inputs is None else inputs, None if bounds.outputs is None else outputs)
 
 
@@ -61,9 +68,11 @@ def distance_side(problem: Problem, settings: Settings, distance: float) -> Side
     return outputs._replace(bound=distance, known=_output_distance, seen=_output_distance)
 
 
-def _sides(problem: Problem, settings: Settings) -> tuple[Side, Side]:
+def _sides(problem: Problem, settings: Settings, steering: bool = True) -> tuple[Side, Side]:
     bounds, draws = problem.bounds, settings.draws
-    method = steering_method(bounds.method, bounds.trim, problem.factual.shape[0])
+    method = Method(bounds.method)
+    if steering:
+        method = steering_method(bounds.method, bounds.trim, problem.factual.shape[0])
 
     def inputs(state: State, draws: int) -> Evidence:
         still = state.trail is None and not settings.start_noise

@@ -10,8 +10,9 @@ from elsewise.search._loop import State, init, run
 from elsewise.search._outcome import Outcome, Solution
 from elsewise.search._pareto import knee_level, knee_reason, pareto_front
 from elsewise.search._runs import ShouldStop, clock, finish, logit_of
+from elsewise.search._shorter_map import find_shorter_map
 from elsewise.search._sides import Side, bounded_sides, distance_side, selection_distance
-from elsewise.search._sparse import sparser
+from elsewise.search._sparse import tidied
 from elsewise.search._sweep import trace
 from elsewise.search._track_bound import (
     Found,
@@ -24,12 +25,17 @@ from elsewise.settings import Settings
 
 
 def iterate(
-    problem: Problem, settings: Settings | None = None, stop: Callable[[], bool] | None = None
+    problem: Problem,
+    settings: Settings | None = None,
+    stop: Callable[[], bool] | None = None,
+    *,
+    shorter: bool = False,
 ) -> Generator[State, None, Solution]:
     """Yield every iterate of the search; the generator's return value is the solution.
 
     The loop is yours: watch it, stop it, draw it. Where ``stop()`` is true the search ends with the
-    best so far, as if its time were up.
+    best so far, as if its time were up. With ``shorter`` a shorter map to the solution is looked
+    for.
     """
     settings = settings or Settings()
     should_stop = clock(settings.seconds, stop)
@@ -42,11 +48,10 @@ def iterate(
         solution = yield from _one(problem, settings, first, bounded, should_stop)
     else:
         solution = yield from _none(problem, settings, first, should_stop)
-    if settings.sparse and solution.outcome is Outcome.MET:
+    if shorter:
         sides = [side for side in (inputs, outputs) if side is not None]
-        state = yield from sparser(problem, settings, solution.state, sides, should_stop)
-        solution = solution._replace(state=state)
-    return solution
+        solution = yield from find_shorter_map(problem, settings, solution, sides, should_stop)
+    return (yield from tidied(problem, settings, first, solution, should_stop))
 
 
 def solve(problem: Problem, settings: Settings | None = None) -> tuple[Solution, list[State]]:

@@ -6,16 +6,13 @@ from collections.abc import Generator, Iterable
 
 from elsewise.request import Problem
 from elsewise.search._loop import State
-from elsewise.search._runs import ShouldStop, run_at_eta
+from elsewise.search._runs import ShouldStop, run_at_eta, warm_start
 from elsewise.settings import Settings
 
 SWEEP_LOGITS = tuple(float(logit) for logit in range(-5, 6))
 """Logits of eta along the frontier."""
 # Iterations at each eta of a sweep, which starts where the one before came to rest.
 ITERATIONS = 10
-# Logit of eta in the first iterations: where slopes alone lead, and where not.
-KICK_LOGIT = {True: 3.0, False: 0.0}
-KICK_ITERATIONS = 8
 
 
 def trace(
@@ -42,16 +39,3 @@ def trace(
             state = yield from run_at_eta(problem, settings, state, logit, should_stop, ITERATIONS)
             ends.append(state)
     return ends
-
-
-def warm_start(
-    problem: Problem,
-    settings: Settings,
-    first: State,
-    should_stop: ShouldStop,
-    iterations: int = KICK_ITERATIONS,
-) -> Generator[State, None, State]:
-    """Push the outputs first, so that rows leave the flat parts and local minima they start in."""
-    numbers_only = all(unit.choices is None for unit in first.setup.units)
-    logit = KICK_LOGIT[problem.precise.smooth and numbers_only]
-    return (yield from run_at_eta(problem, settings, first, logit, should_stop, iterations))

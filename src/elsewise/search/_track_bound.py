@@ -170,7 +170,7 @@ def track_bound(
                     found.append(Found(state, limit, other))
                     idle = 0 if other < (1.0 - PROGRESS) * best else idle
         # On the log scale: twice too far and half too far are the same distance from the bound.
-        control = control.next(side.sign * math.log(max(limit, 1e-12) / aim))
+        control = control.next(side.sign * math.log(max(limit / aim, 1e-12)))
         if control.reached and idle >= (PATIENCE if problem.precise.smooth else LESS_PATIENCE):
             break
     return found, closest

@@ -31,7 +31,7 @@ CHECKS = {
     "draws": MANY,
     "tau": POSITIVE,
     "noise": AT_LEAST_0,
-    "rho": Check(lambda share: 0 <= share <= 1, "a number in [0, 1]", FIX),
+    "population_weight": Check(lambda share: 0 <= share <= 1, "a number in [0, 1]", FIX),
     "slack": FINITE,
     # A window wider than any number of rows is the same as all rows.
     "smoothing": Check(lambda width: 0 <= width <= 1e6, "a number from 0 to 1,000,000", FIX),
@@ -84,8 +84,10 @@ class Settings:
     """Step size of the gradient step."""
     noise: float | None = None
     """Noise added to the start; None: 0.01 for the gradient step, none for proposals."""
-    rho: float = 1.0
-    """Share of the transported anchor; the rest is the factual row."""
+    population_weight: float = 0.5
+    """Share of the input cost that is the population's distance; the rest is each row's own move,
+    so that no row moves only to make up for others. The paper's cost, and that of its gradient
+    step, is 1."""
     smoothing: float = 1.0
     """Window of the recorded maps in units of sqrt(n) ranks; 0 records every pair."""
     slack: float = 0.05

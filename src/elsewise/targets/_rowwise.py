@@ -148,6 +148,13 @@ class Derived:
         level, about = asarray_like(self.level, outputs), asarray_like(self.about, outputs)
         return _RULES[self.kind](namespace(outputs), outputs, level, about)
 
+    def shortfall(self, outputs: Array) -> Array | None:
+        """Return how far outputs are from what is asked, (n,); None where no end is asked for."""
+        if self.kind not in ("at_least", "at_most"):
+            return None
+        xp = namespace(outputs)
+        return xp.max(xp.abs(self.of(outputs) - outputs), axis=-1)
+
     def describe(self) -> str:
         """Return the target in words."""
         return _WORDS[self.kind].format(level=text(self.level), about=text(self.about))

@@ -230,6 +230,11 @@ class ResolvedShare(Derived):
             wanted = outputs + part[:, None] * (certain - outputs)
         return xp.where(asked[:, None], wanted, outputs)
 
+    def shortfall(self, outputs: Array) -> Array:
+        """Return how far outputs are from passing, or from no longer passing, (n,)."""
+        lead = _toward(self.share.lead(outputs), self.falling)
+        return namespace(outputs).clip(-lead, 0.0, None)
+
     def describe(self) -> str:
         """Return the target in words."""
         return self.share.describe()
