@@ -526,7 +526,7 @@ def test_projections_of_the_fit_are_recorded(explanation: ew.Explanation) -> Non
     """The first recorded step sends every factual projection to itself: nothing has moved yet."""
     first = explanation.map.steps[0]
     embedded = explanation.problem.embedding.embed(explanation.problem.factual)
-    shift = first.anchors.displacement(project(embedded, first.directions))
+    shift = first.anchors.prepared()(project(embedded, first.directions))
     np.testing.assert_allclose(shift, 0.0, atol=1e-12)
 
 

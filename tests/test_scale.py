@@ -49,7 +49,7 @@ from elsewise.search import _loop as solver
 from elsewise.search import init
 from elsewise.search._sides import bounded_sides
 from elsewise.settings import Fixed
-from elsewise.transport._places import at_places, locator
+from elsewise.transport._monotone import at_places, locator
 
 COLUMNS = list("abcd")
 MANY = 2 * MANY_ROWS + 200

@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from elsewise.certificate._reached import share_limit
+from elsewise.certificate import share_limit
 from elsewise.confidence import (
     Comparison,
     UpperLimit,

@@ -25,7 +25,7 @@ from elsewise._arrays import asarray_like, to_numpy
 from elsewise.measure import measure_inputs
 from elsewise.moves import Motion, MoveContext, Rows, Step, move
 from elsewise.request import Problem, populate, pose
-from elsewise.targets import Constant, Derived, Target
+from elsewise.targets import Derived, Target
 
 __all__ = ["ETA", "discount"]
 
@@ -143,7 +143,7 @@ def _descent(problem: Problem, eta: float, length: float) -> tuple[np.ndarray, f
 
 def _wanted(target: Target, factual: np.ndarray) -> np.ndarray:
     """Outputs (n, 1) that rows are sent to, for targets that follow each row."""
-    assert isinstance(target, Constant | Derived)
+    assert isinstance(target, Derived)
     return to_numpy(target.of(factual))
 
 

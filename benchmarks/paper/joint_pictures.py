@@ -23,7 +23,7 @@ from elsewise.plots._draw import (
     dress,
     readable,
 )
-from elsewise.targets import Constant, Derived, Sample
+from elsewise.targets import Derived, Sample
 
 __all__ = ["mu", "nu", "scatter"]
 
@@ -76,7 +76,7 @@ def nu(
     wanted = np.arange(order.size)
     if isinstance(target, Sample):
         wanted = np.argsort(np.asarray(target.values)[:, 0], kind="stable")
-    elif isinstance(target, Derived | Constant):
+    elif isinstance(target, Derived):
         wanted = order
     mass = _binned(plans.nu(explanation) if plan is None else plan, order, wanted)
     return _heat(canvas(ax, 4.4, 4.0), mass, "Output plan (nu)", "target")

@@ -7,7 +7,7 @@ import scipy.sparse
 
 from elsewise._arrays import Array, to_numpy
 from elsewise.explanation import Explanation
-from elsewise.targets import Constant, Derived, Sample
+from elsewise.targets import Derived, Sample
 from elsewise.transport import direction_blocks, directions_like, project, segments
 
 __all__ = ["coupling", "mu", "nu"]
@@ -42,7 +42,7 @@ def nu(explanation: Explanation) -> scipy.sparse.csr_array:
     )
     if isinstance(target, Sample):
         wanted = target.values
-    elif isinstance(target, Derived | Constant):
+    elif isinstance(target, Derived):
         wanted = to_numpy(target.of(explanation.factual_outputs))
     else:
         wanted, _ = target.cells(np.linspace(0.0, 1.0, len(outputs) + 1))

@@ -45,7 +45,7 @@ from elsewise.search import (
     iterate,
 )
 from elsewise.settings import Settings
-from elsewise.targets import Mean, Question, Sample, Share, Target
+from elsewise.targets import Question, Sample, Share, Target
 from elsewise.text import amount
 
 # The fit aims at the limits divided by this: unseen rows are a little farther than seen ones.
@@ -56,7 +56,7 @@ def explain(
     model: Any,
     rows: Any,
     *,
-    target: Target | Share | Mean,
+    target: Target | Share,
     schema: Schema | None = None,
     background: Any = None,
     bounds: Bounds | None = None,

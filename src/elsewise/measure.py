@@ -34,6 +34,7 @@ from elsewise.targets import Constant, Derived, DistributionTarget, Sample
 from elsewise.transport import (
     MonotoneMaps,
     Reference,
+    cell_weights,
     direction_blocks,
     direction_parts,
     directions_like,
@@ -41,7 +42,6 @@ from elsewise.transport import (
     join_maps,
     project,
     reference,
-    segments,
     sliced_squared_distance,
     sorted_squared_distances,
 )
@@ -183,7 +183,7 @@ def target_partners(problem: Problem, population: Population, across: Array) -> 
     target = problem.target
     # A plan sends every row somewhere, also those at the ends that the distance leaves out:
     # partners are never trimmed. A target that is a function of rows needs no plan.
-    if isinstance(target, Derived | Constant):
+    if isinstance(target, Derived):
         return None
     xp = namespace(population.outputs)
     size = population.outputs.shape[0]
@@ -250,7 +250,7 @@ def output_comparison(
         wanted, size = namespace(values).sort(values, axis=-1, stable=False), outputs.shape[0]
         sides = reference(wanted, size, trim), reference(wanted, size)
         return Comparison.known_target(moving, *sides, trim=trim)
-    if isinstance(target, Derived):
+    if isinstance(target, Derived) and not isinstance(target, Constant):
         return Comparison.paired(moving, project(population.wanted, theta), trim=trim)
     size = outputs.shape[0]
     return Comparison.known_target(
@@ -265,27 +265,22 @@ def target_reference(
     target: DistributionTarget | Constant, size: int, trim: float, like: Array, theta: Array
 ) -> Reference:
     """A known target as the fixed side of a distance to ``size`` rows."""
-    known = None if isinstance(target, Constant) else target
-    weights, means, variance = _cell_table(known, size, trim)
-    partners, spread = means[None, :], np.array([variance])
     if isinstance(target, Constant):
-        level = target.of(like[:1, ...])
-        partners = asarray_like(np.ones((1, size)), like) * project(level, theta)
+        level = project(target.of(like[:1, ...]), theta)
+        partners = asarray_like(np.ones((1, size)), like) * level
         spread = np.zeros(theta.shape[-1])
+    else:
+        means, variance = _cell_moments(target, size, trim)
+        partners, spread = means[None, :], np.array([variance])
+    weights = cell_weights(size, trim, like)
     return Reference(partners=partners, weights=weights, spread=spread).like(like)
 
 
 @lru_cache(maxsize=16)
-def _cell_table(
-    target: DistributionTarget | None, size: int, trim: float
-) -> tuple[np.ndarray, np.ndarray, float]:
-    """Cell weights, means and total variance of a known quantile function, trimmed."""
-    pieces = segments(size, size, trim)
-    weights = np.bincount(pieces.x, pieces.weights, minlength=size)
-    means = np.zeros(size)
-    if target is None:
-        return weights, means, 0.0
-    edges = np.clip(np.arange(size + 1) / size, trim, 1.0 - trim)
+def _cell_moments(target: DistributionTarget, size: int, trim: float) -> tuple[np.ndarray, float]:
+    """Means (size,) of the cells of a known quantile function, and their total variance."""
+    means, edges = np.zeros(size), np.clip(np.arange(size + 1) / size, trim, 1.0 - trim)
+    weights: np.ndarray = cell_weights(size, trim, means)
     inside = weights > 0
     # Both ends of every cell inside the trim, each once.
     breaks = edges[np.concatenate([inside, [False]]) | np.concatenate([[False], inside])]
@@ -293,7 +288,7 @@ def _cell_table(
     # Trimmed cells weigh nothing; giving them their neighbour's mean keeps partners sorted.
     first, last = np.flatnonzero(inside)[[0, -1]]
     means[:first], means[last + 1 :] = means[first], means[last]
-    return weights, means, float(weights[inside] @ variances)
+    return means, float(weights[inside] @ variances)
 
 
 def chance_distance(values: np.ndarray, rows: int, trim: float, rng: np.random.Generator) -> float:

@@ -16,7 +16,7 @@ from joblib._parallel_backends import ThreadingBackend
 from sklearn.linear_model import LogisticRegression
 
 import elsewise as ew
-from elsewise.certificate._reached import share_limit
+from elsewise.certificate import share_limit
 from elsewise.errors import InvalidInput, MissingExtra
 
 FAST = ew.Settings(iterations=3, draws=39)

@@ -353,7 +353,7 @@ TARGETS = {
     "at least": ew.targets.at_least(0.7),
     "shift": ew.targets.shift(-0.4),
     "scale": ew.targets.scale(-2.0, about=0.5),
-    "share": ew.targets.share(0.8, cutoff=0.98, margin=0.2),
+    "share": ew.targets.share(0.8, above=0.98, margin=0.2),
 }
 
 
@@ -422,7 +422,7 @@ CUTS = {
     "constant": (PLAIN, ew.targets.constant(1.5), 1.5),
     "sample": (PLAIN, ew.targets.sample([1.0, 2.0, 4.0]), 2.0),
     "probability": (PROBABILITY, ew.targets.at_least(0.7), 0.5),
-    "share": (PROBABILITY, ew.targets.share(0.6, cutoff=0.4), 0.4),
+    "share": (PROBABILITY, ew.targets.share(0.6, above=0.4), 0.4),
 }
 
 

@@ -152,7 +152,7 @@ EVERYTHING = CAPPED.apply(frame(300, seed=2))
 def test_saved_and_loaded_is_the_same_map(tmp_path: Path) -> None:
     rows = frame()
     unruled = replace(schema(rows), rules=())
-    made = explained(ew.targets.share(0.7, cutoff=0.5), schema=unruled)
+    made = explained(ew.targets.share(0.7, above=0.5), schema=unruled)
     for k, assign in enumerate(["choose", "rule"]):
         policy = made.policy(3, target=ew.targets.at_most(0.45), assign=assign, rows_moved=0.5)
         place = policy.save(tmp_path / str(k))
@@ -247,7 +247,7 @@ def test_nobody_can_be_moved() -> None:
 
 def test_a_share_serves_as_many_rows_as_it_needs_cheapest_first() -> None:
     rows = frame()
-    kept = explained(ew.targets.share(0.6, cutoff=0.5), certify="in-sample")
+    kept = explained(ew.targets.share(0.6, above=0.5), certify="in-sample")
     policy = kept.policy(4)
     full = kept.policy(4, target=ew.targets.at_least(0.5))
     wanted = int(np.ceil(0.6 * len(rows)))

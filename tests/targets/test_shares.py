@@ -110,7 +110,7 @@ REFUSED = {
     "above and below": (lambda: share(0.5, above=1.0, below=2.0), "above= or below="),
     "text": (lambda: share("most"), r"value: expected a share in \[0, 1\], received 'most'"),
     "several": (lambda: share([0.5, 0.6]), r"a share in \[0, 1\]"),
-    "cutoff": (lambda: share(0.5, cutoff=np.nan), "cutoff: expected a finite number"),
+    "cutoff": (lambda: share(0.5, above=np.nan), "cutoff: expected a finite number"),
     "margin": (lambda: share(0.5, margin=-0.1), "margin: expected a number >= 0"),
     "class": (lambda: share(0.5, of=(1, 2)), "of: expected the label or column of a class"),
     "name of a class": (

@@ -305,15 +305,6 @@ def test_a_flat_quantile_function_has_no_variance():
     np.testing.assert_allclose(variances, 0.0, atol=1e-28)
 
 
-@pytest.mark.parametrize(
-    "breaks", [[0.0], [0.5, 0.5], [0.6, 0.5], [-0.1, 1.0], [0.0, 1.1], [[0.0, 1.0]]]
-)
-def test_breaks_must_increase_in_the_unit_interval(breaks):
-    for target in (targets.distribution(stats.uniform()), targets.distribution(stats.norm())):
-        with pytest.raises(InvalidInput, match="breaks: expected at least two increasing levels"):
-            target.cells(breaks)
-
-
 @pytest.mark.parametrize("law", [stats.cauchy(), stats.t(2), stats.pareto(1.5), stats.t(1)])
 def test_infinite_variance_is_refused_unless_trimmed(law):
     target = targets.distribution(law)

@@ -266,7 +266,7 @@ def test_identity_stays_exactly_the_identity(
 ) -> None:
     values = np.sort(x.T)
     maps = fit_monotone_maps(values, values, smoothing)
-    assert not maps.displacement(points).any()
+    assert not maps.prepared()(points).any()
     np.testing.assert_array_equal(maps(points), points)
 
 
@@ -311,8 +311,8 @@ def test_smoothed_map_is_monotone_in_bounds_and_small(
     assert (np.diff(image) >= -1e-9).all()
     assert image.min() >= partners.min() - 1e-9
     assert image.max() <= partners.max() + 1e-9
-    low, high = maps.displacement(np.array([[values.min() - 7, values.max() + 7]]))[0]
-    first, last = maps.displacement(np.array([[values.min(), values.max()]]))[0]
+    low, high = maps.prepared()(np.array([[values.min() - 7, values.max() + 7]]))[0]
+    first, last = maps.prepared()(np.array([[values.min(), values.max()]]))[0]
     assert (low, high) == pytest.approx((first, last), rel=1e-12)
 
 
@@ -330,7 +330,7 @@ def test_map_does_not_jump_where_rows_share_a_value(seed: int, smoothing: float)
     maps = fit_monotone_maps(values, partners, smoothing)
     atom = project(rows[20:21], theta)
     around = atom * (1.0 + 1e-12 * np.array([-1, -0.5, 0, 0.5, 1]))
-    assert np.ptp(maps.displacement(around), axis=1).max() < 1e-9
+    assert np.ptp(maps.prepared()(around), axis=1).max() < 1e-9
 
 
 def test_smoothing_averages_over_a_window() -> None:

@@ -89,10 +89,18 @@ def sub_populations(
 
     total = float(np.mean(moves * moves))
     asked = [_values(c) for c in columns if c.numeric or len(c.levels) <= MOST_LEVELS]
-    questions = [q for k, values in enumerate(asked) for q in _questions(k, values)]
+    questions: list[_Question] = []
+    # What the tree sees: places, which single precision holds exactly, or whether it is this one.
+    design: list[np.ndarray] = []
+    for k, values in enumerate(asked):
+        present = np.unique(values.places).tolist()
+        for place in [None] if values.column.ordered else present:
+            if len(present) > 1:
+                questions.append(_Question(k, place))
+                design.append(values.places if place is None else values.places == place)
     if most < 2 or total == 0 or not questions:
         return [Leaf(np.arange(len(moves)), EVERYONE)]
-    design = np.stack([_answers(asked[q.values], q) for q in questions], axis=1)
+    answers = np.stack(design, axis=1).astype(np.float32)
     # The state decides which of several equally good splits is taken; fixed, the words stay the
     # same.
     tree = DecisionTreeRegressor(
@@ -100,8 +108,8 @@ def sub_populations(
         min_samples_leaf=least_rows or smallest_leaf(len(moves)),
         min_impurity_decrease=least_gain * total,
         random_state=0,
-    ).fit(design, moves)
-    reached = tree.apply(design)
+    ).fit(answers, moves)
+    reached = tree.apply(answers)
     return [
         Leaf(
             np.flatnonzero(reached == node),
@@ -117,21 +125,6 @@ def _values(column: Column) -> _Values:
     places = np.zeros(column.before.size, dtype=np.int64)
     places[here] = inverse + 1
     return _Values(column=column, known=known, places=places)
-
-
-def _questions(k: int, values: _Values) -> list[_Question]:
-    present = [int(place) for place in np.unique(values.places)]
-    if len(present) < 2:
-        return []
-    if values.column.ordered:
-        return [_Question(k, None)]
-    return [_Question(k, place) for place in present]
-
-
-def _answers(values: _Values, question: _Question) -> np.ndarray:
-    """What the tree sees (n,): places, which single precision holds exactly, or 0 and 1."""
-    places = values.places
-    return np.asarray(places if question.place is None else places == question.place, np.float32)
 
 
 def _leaves(

@@ -7,8 +7,7 @@ time, with `certify_inputs` and `certify_outputs`.
 from __future__ import annotations
 
 from elsewise.certificate._certify import certify, certify_inputs, certify_outputs
-from elsewise.certificate._reached import Reached, share_limit
-from elsewise.certificate._readouts import Readout, cutoffs
+from elsewise.certificate._numbers import Reached, cutoffs, share_limit
 from elsewise.certificate._record import Certificate, Evidence
 from elsewise.certificate._wording import (
     interval_text,
@@ -24,7 +23,6 @@ __all__ = [
     "Evidence",
     "Kind",
     "Reached",
-    "Readout",
     "Verdict",
     "certify",
     "certify_inputs",

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from elsewise._arrays import Array, to_numpy
-from elsewise.certificate._reached import read_reached
-from elsewise.certificate._readouts import cutoffs, read_out
+from elsewise.certificate._numbers import cutoffs, read_out, read_reached
 from elsewise.certificate._record import Certificate, Evidence
 from elsewise.confidence import (
     Comparison,
@@ -28,7 +27,7 @@ from elsewise.features import largest_squared_move
 from elsewise.measure import input_comparison, output_comparison, output_directions
 from elsewise.moves import Rows
 from elsewise.request import Kind, Population, Problem
-from elsewise.targets import Constant, Derived, DistributionTarget, Question, ResolvedShare, Sample
+from elsewise.targets import Derived, DistributionTarget, Question, ResolvedShare, Sample
 from elsewise.transport import direction_blocks
 
 Support = tuple[np.ndarray, np.ndarray]
@@ -176,7 +175,7 @@ def _compared_support(problem: Problem, theta: Array) -> Support | None:
         np.all(target.values >= ends[0]) and np.all(target.values <= ends[1])
     ):
         return None
-    if isinstance(target, Constant | Derived):
+    if isinstance(target, Derived):
         # Every such target is monotone in the output, but for a share, which asks for one level.
         levels = [ends, to_numpy(target.of(ends.copy()))]
         if isinstance(target, ResolvedShare):

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from elsewise.certificate._reached import Reached
-from elsewise.certificate._readouts import Readout
+from elsewise.certificate._numbers import Reached, Readout
 from elsewise.certificate._wording import (
     certificate_lines,
     distance_sentence,

@@ -11,7 +11,7 @@ from elsewise.text import format_distinct, percent
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from elsewise.certificate._reached import Reached
+    from elsewise.certificate._numbers import Reached
     from elsewise.certificate._record import Certificate, Evidence
     from elsewise.confidence import Interval
 

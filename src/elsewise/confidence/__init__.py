@@ -37,7 +37,6 @@ from elsewise.confidence._comparison import Comparison, Pairing
 from elsewise.confidence._doubt import notice_of
 from elsewise.confidence._intervals import (
     Interval,
-    clustered_interval,
     design_factor,
     mean_interval,
     move_interval,
@@ -58,7 +57,6 @@ __all__ = [
     "bootstrap_limit",
     "certificate_limit",
     "clt_limit",
-    "clustered_interval",
     "clustered_limit",
     "count_movers",
     "coupling_limit",

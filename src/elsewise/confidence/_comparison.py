@@ -87,14 +87,6 @@ class Comparison:
         _check(moving, trim)
         (ranked,) = _ranked(moving)
         # The i-th smallest row meets the mean of the quantile function from (i - 1) / n to i / n.
-        for name, side in (("known", known), ("known_untrimmed", known_untrimmed)):
-            if tuple(side.partners.shape) != tuple(moving.shape):
-                raise InvalidInput(
-                    name,
-                    expected=f"one cell per moving row, shape {tuple(moving.shape)}",
-                    received=tuple(side.partners.shape),
-                    fix="cut the distribution into as many cells as there are rows",
-                )
         return cls(
             moving=ranked,
             fixed=None,

@@ -56,6 +56,7 @@ def mean_interval(
     level: float,
     rng: np.random.Generator,
     support: tuple[float, float] | None = None,
+    clusters: np.ndarray | None = None,
 ) -> Interval:
     """Return a confidence interval of the mean of what values (n,) were drawn from.
 
@@ -73,6 +74,8 @@ def mean_interval(
         Decides the order of the bets.
     support
         The ends that no value can leave.
+    clusters
+        Which values belong together (n,); None: they are independent.
 
     References
     ----------
@@ -87,10 +90,9 @@ def mean_interval(
     ('betting', True)
     """
     side = (1.0 + checked_level(level)) / 2.0
-    mean = float(np.mean(values))
     if support is None:
-        return _skew_corrected(values, level)
-    low, high = support
+        return _clustered(_skew_corrected(values, level), values, clusters)
+    mean, (low, high) = float(np.mean(values)), support
     # Outputs may pass an end by their rounding, those in single precision too.
     slack = 1e-6 * (high - low)
     if not (low < high and low - slack <= np.min(values) and np.max(values) <= high + slack):
@@ -105,7 +107,7 @@ def mean_interval(
     # upper limit of 1 - numbers.
     above = _upper_mean(place_bets(unit, side, rng), side)
     below = 1.0 - _upper_mean(place_bets(1.0 - unit, side, rng), side)
-    return Interval(
+    found = Interval(
         estimate=mean,
         # The bets depend on their order: in very small samples a side may fall short of the mean.
         lower=min(mean, low + (high - low) * below),
@@ -114,6 +116,7 @@ def mean_interval(
         method="betting",
         assumption=f"No value can leave [{low:g}, {high:g}]. {INDEPENDENT}",
     )
+    return _clustered(found, values, clusters, support)
 
 
 def _skew_corrected(
@@ -216,7 +219,7 @@ def move_interval(
         level = max(2.0 * confidence - 1.0, 0.5)
         twice = np.append(squares, farthest)
         found = _skew_corrected(twice, level, SKEWED_MOVES, "more rows help")
-        found = clustered_interval(replace(found, estimate=mean), squares, clusters)
+        found = _clustered(replace(found, estimate=mean), squares, clusters)
         if clearly < FEW_MOVERS:
             said = "the limit may be too small, because fewer than ten rows clearly moved: more"
             found = replace(found, notice=f"{said} rows help")
@@ -258,7 +261,7 @@ def share_interval(
     return found if clusters is None else replace(found, **by_cluster(found))
 
 
-def clustered_interval(
+def _clustered(
     interval: Interval,
     values: np.ndarray,
     clusters: np.ndarray | None,

@@ -13,7 +13,6 @@ from elsewise.confidence._clt import clt_limit
 from elsewise.confidence._comparison import Comparison
 from elsewise.confidence._doubt import FEW_MOVERS
 from elsewise.confidence._limit import Method, UpperLimit
-from elsewise.errors import InvalidInput
 
 # Share of those who follow the advice whose limit is to come under the bound.
 SUCCESS = 0.8
@@ -55,9 +54,9 @@ def suggested_rows(
     Parameters
     ----------
     limit, estimate
-        The limit from ``rows`` rows, and the distance it is a limit of.
+        The limit, finite, from ``rows`` rows, and the distance it is a limit of.
     bound
-        What the limit is wanted to stay under.
+        What the limit is wanted to stay under; above the distance without its bias.
     rows
         Number of rows the limit was computed from.
     debiased
@@ -71,13 +70,6 @@ def suggested_rows(
     278
     """
     truth = estimate if debiased is None else min(debiased, estimate)
-    if not truth < bound:
-        expected = f"a number above the distance itself, {truth:.6g}"
-        fix = "raise the bound or come closer to the target: more rows alone do not help"
-        raise InvalidInput("bound", expected=expected, received=bound, fix=fix)
-    if not limit < math.inf:
-        fix = "give the support, or trim more"
-        raise InvalidInput("limit", expected="a finite number", received=limit, fix=fix)
     # With root^2 = wanted / rows: sqrt(truth^2 + bias / root^2) + excess / root = bound.
     excess, bias, room = limit - estimate, estimate**2 - truth**2, bound**2 - truth**2
     # Squared, that is a quadratic equation; the larger solution keeps excess / root under the

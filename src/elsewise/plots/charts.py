@@ -21,7 +21,7 @@ from elsewise.analysis import changes as changes_of
 from elsewise.analysis._columns import rows_words
 from elsewise.errors import InvalidInput
 from elsewise.request import Bounds
-from elsewise.targets import Constant, Derived, Sample
+from elsewise.targets import Derived, Sample
 from elsewise.text import amount, one_line, percent
 
 if TYPE_CHECKING:
@@ -278,7 +278,7 @@ def _target_quantiles(explanation: Explanation, levels: np.ndarray, column: int)
     target = explanation.problem.target
     if isinstance(target, Sample):
         return quantiles(np.asarray(target.values)[:, column], levels)
-    if isinstance(target, Derived | Constant):
+    if isinstance(target, Derived):
         return quantiles(to_numpy(target.of(explanation.factual_outputs))[:, column], levels)
     return np.asarray(target.quantile(levels))
 

@@ -22,7 +22,7 @@ from elsewise.policy._policy import Count, Line, Policy
 from elsewise.policy._rule import Condition, grow_rule, rule_words
 from elsewise.policy._select import Caps, choose_actions, is_served, serve
 from elsewise.request import Kind, Verdict, halve
-from elsewise.targets import Mean, Question, Share, Target, question_of, resolve
+from elsewise.targets import Question, Share, Target, question_of, resolve
 from elsewise.text import amount, percent
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ def _question(explanation: Explanation, target: Any) -> Question:
     outputs = explanation.problem.outputs
     given = explanation.problem.target if target is None else target
     asked = None
-    if isinstance(given, Target | Share | Mean):
+    if isinstance(given, Target | Share):
         known = resolve(given, explanation.factual_outputs, getattr(outputs, "labels", ()))
         asked = question_of(known, outputs.columns, probability=outputs.probability)
     if asked is None or asked.wanted is None:

@@ -15,7 +15,7 @@ from elsewise.models import Outputs, bind_for_search, known_range, settled
 from elsewise.request._bounds import Bounds
 from elsewise.request._problem import Problem, generator
 from elsewise.request._request import Request
-from elsewise.targets import Mean, Share, Target, check_levels, resolve
+from elsewise.targets import Share, Target, check_levels, resolve
 
 # At most this many background rows give values and donors.
 DONOR_ROWS = 1024
@@ -104,7 +104,7 @@ def _check_outputs(outputs: Array) -> None:
 def _check_request(request: Request) -> None:
     """Refuse what is no target, or too few rows, before anything is read off them."""
     target, rows = request.target, request.rows
-    if not isinstance(target, Target | Share | Mean):
+    if not isinstance(target, Target | Share):
         expected = "a target of elsewise.targets"
         fix = "for example elsewise.targets.constant(1.0) or sample(scores)"
         raise InvalidInput("target", expected=expected, received=type(target).__name__, fix=fix)

@@ -11,7 +11,7 @@ import numpy as np
 from elsewise._arrays import Array, asarray_like, namespace, take
 from elsewise.features import rows_outside
 from elsewise.models import known_range
-from elsewise.targets import Constant, Derived, Target
+from elsewise.targets import Derived, Target
 
 if TYPE_CHECKING:
     from elsewise.features import Embedding, Legal, Schema
@@ -148,7 +148,7 @@ def populate(problem: Problem, codes: Array | None = None) -> Population:
         outputs = problem.precise.values(codes)
     xp = namespace(codes)
     wanted, shortfall, pinned = None, None, broken_rows(problem, codes)
-    if isinstance(problem.target, Derived | Constant):
+    if isinstance(problem.target, Derived):
         wanted = problem.target.of(outputs)
         pinned = pinned | xp.all(wanted == outputs, axis=-1)
         shortfall = problem.shortfall(outputs)

@@ -9,7 +9,7 @@ from typing import Any
 from elsewise.features import Schema, Source, to_pandas
 from elsewise.request._bounds import Bounds
 from elsewise.settings import Settings
-from elsewise.targets import Mean, Share, Target
+from elsewise.targets import Share, Target
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -30,7 +30,7 @@ class Request:
 
     model: Any
     rows: Any
-    target: Target | Share | Mean
+    target: Target | Share
     schema: Schema | None = None
     background: Any = None
     bounds: Bounds | None = None

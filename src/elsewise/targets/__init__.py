@@ -4,24 +4,26 @@ Four kinds, told apart by what they can say:
 
 - ``Sample``: rows of outputs to be matched in distribution (``sample``, ``group``);
 - ``DistributionTarget``: a distribution given by its quantile function (``distribution``);
-- ``Constant``: one value for every row (``constant``), known and derived at once;
 - ``Derived``: a function of each row's own factual output (``at_least``, ``at_most``, ``shift``,
-  ``scale``).
+  ``scale``);
+- ``Constant``: the ``Derived`` target that is one value for every row (``constant``), so that its
+  distribution is known.
 
-A ``Share`` ("60 % approved", a ``quantile``, a ``label``) and a ``Mean`` become ``Derived`` targets
-once the rows are known: ``resolve``. What a target asks in its own unit is a ``Question``.
+A ``Share`` ("60 % approved", a ``quantile``, a ``label``) becomes a ``Derived`` target once the
+rows are known, and a ``mean`` gets its distance from theirs: ``resolve``. What a target asks in
+its own unit is a ``Question``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from elsewise._arrays import Array, to_numpy
-from elsewise.errors import InvalidInput, share_fix
+from elsewise.errors import InvalidInput, from_mapping, share_fix
 from elsewise.targets._checks import columns_of, level_of, rows_of
 from elsewise.targets._distribution import (
     DistributionTarget,
@@ -40,7 +42,6 @@ __all__ = [
     "Constant",
     "Derived",
     "DistributionTarget",
-    "Mean",
     "Question",
     "ResolvedShare",
     "Sample",
@@ -66,33 +67,8 @@ __all__ = [
     "shift",
 ]
 
-Target = Sample | DistributionTarget | Constant | Derived
+Target = Sample | DistributionTarget | Derived
 """Any target of known rows."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mean:
-    """A mean output, before the rows are known; made by ``mean``."""
-
-    value: float
-
-    @property
-    def name(self) -> str:
-        """How the target was asked for."""
-        return f"mean({self.value:g})"
-
-    def describe(self) -> str:
-        """Return the target in words."""
-        return f"a mean output of {self.value:g}"
-
-    def resolved(self, outputs: Array) -> Derived:
-        """Return the target row by row: every output moved by what the mean lacks."""
-        if outputs.shape[1] != 1:
-            expected, received = "one output column for a mean", f"{outputs.shape[1]} columns"
-            fix = "explain one class: estimator(model, output=label)"
-            raise InvalidInput("target", expected=expected, received=received, fix=fix)
-        amount = self.value - float(np.mean(to_numpy(outputs)))
-        return Derived(kind="mean", level=self.value, about=amount)
 
 
 def sample(values: Array, exact: bool = False) -> Sample:
@@ -266,7 +242,6 @@ def share(
     below: float | None = None,
     at_least: float | None = None,
     at_most: float | None = None,
-    cutoff: float = 0.5,
     margin: float = 0.05,
     **named: float,
 ) -> Share:
@@ -282,11 +257,10 @@ def share(
         Of a model with several outputs, the class that is to be the most likely. With one output,
         a name for what passes.
     above, below : float, optional
-        With one output, the output that counts as passing, from there on or up to there.
+        With one output, the output that counts as passing, from there on or up to there; 0.5 and
+        above by default, which suits probabilities.
     at_least, at_most : float, optional
         In the place of ``value``: the share, moved in one direction only.
-    cutoff : float
-        The same as ``above``; 0.5 suits probabilities.
     margin : float
         How far past the cut-off rows are asked to go under `Bounds(outputs=)`, in units of the
         output; with several outputs, by how much the class is to lead.
@@ -318,7 +292,7 @@ def share(
     return Share(
         value=value,
         of=of,
-        cutoff=above if above is not None else below if below is not None else cutoff,
+        cutoff=next((end for end in (above, below) if end is not None), 0.5),
         margin=margin,
         below=below is not None,
         direction=next(iter(given), "to"),
@@ -351,30 +325,37 @@ def label(of: int | str) -> Share:
     return replace(share(1.0, of=of), direction="every", said=f"label({of!r})")
 
 
-def mean(value: float) -> Mean:
+def mean(value: float) -> Derived:
     """Ask for a mean output, whatever the outputs of single rows.
 
     Examples
     --------
-    >>> import numpy
-    >>> resolve(mean(0.5), numpy.array([[0.2], [0.4]])).describe()
+    >>> mean(0.5).describe()
     'a mean output of 0.5'
     """
-    return Mean(value=_number("value", value))
+    return Derived(kind="mean", level=_number("value", value))
 
 
-def resolve(target: Target | Share | Mean, outputs: Array, labels: Sequence[Any] = ()) -> Target:
+def resolve(target: Target | Share, outputs: Array, labels: Sequence[Any] = ()) -> Target:
     """Return the target for rows with these factual outputs (n, K) of a model with these classes.
 
     Examples
     --------
     >>> import numpy
-    >>> resolve(at_least(0.6), numpy.array([[0.3]])).name
-    'at_least(0.6)'
+    >>> resolve(mean(0.5), numpy.array([[0.2], [0.4]])).of(numpy.array([[0.2], [0.4]])).T
+    array([[0.4, 0.6]])
     """
     if isinstance(target, Share):
         return target.labelled(labels, outputs.shape[1]).resolved(outputs)
-    return target.resolved(outputs) if isinstance(target, Mean) else target
+    if not isinstance(target, Derived) or target.kind != "mean":
+        return target
+    if outputs.shape[1] != 1:
+        expected, received = "one output column for a mean", f"{outputs.shape[1]} columns"
+        fix = "explain one class: estimator(model, output=label)"
+        raise InvalidInput("target", expected=expected, received=received, fix=fix)
+    # Every output moves by what the mean lacks.
+    lacking = float(np.ravel(target.level)[0]) - float(np.mean(to_numpy(outputs)))
+    return replace(target, about=lacking)
 
 
 def from_dict(saved: Mapping[str, Any]) -> Target:
@@ -399,13 +380,9 @@ def from_dict(saved: Mapping[str, Any]) -> Target:
         raise InvalidInput("saved", expected=expected, received=received, fix=fix) from error
 
 
-def _resolved_share(*saved: Any) -> ResolvedShare:
+def _resolved_share(share: Any, threshold: Any, falling: Any) -> ResolvedShare:
     """Rebuild a share of known rows from its ``to_dict``."""
-    # In the order of `ResolvedShare.to_dict`, which writes the threshold among the share's own
-    # fields.
-    value, of, cutoff, margin, threshold, *more, falling = saved
-    names = [field.name for field in fields(Share)]
-    known = Share(**dict(zip(names, (value, of, cutoff, margin, *more), strict=True)))
+    known = from_mapping(Share, share, "share")
     threshold = _number("threshold", threshold)
     return ResolvedShare(
         level=known.cutoff, share=known, threshold=threshold, falling=bool(falling)

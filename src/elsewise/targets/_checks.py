@@ -67,16 +67,3 @@ def text(level: Level) -> str:
     if isinstance(level, tuple):
         return f"[{', '.join(map(text, level))}]"
     return f"{level:g}" if np.isfinite(level) else "any"
-
-
-def check_breaks(breaks: Any) -> np.ndarray:
-    levels = numbers("breaks", breaks)
-    inside = levels.ndim == 1 and levels.size >= 2 and levels[0] >= 0 and levels[-1] <= 1
-    if not inside or np.any(np.diff(levels) <= 0):
-        raise InvalidInput(
-            "breaks",
-            expected="at least two increasing levels in [0, 1]",
-            received=np.array2string(levels, threshold=6),
-            fix="for example numpy.linspace(0, 1, n + 1)",
-        )
-    return levels

@@ -10,7 +10,7 @@ import numpy as np
 
 from elsewise._arrays import LARGEST, Array
 from elsewise.errors import InvalidInput
-from elsewise.targets._checks import check_breaks, numbers, text
+from elsewise.targets._checks import numbers, text
 
 TABLE = np.clip(0.5 - 0.5 * np.cos(np.linspace(0.0, np.pi, 1025)), 1e-7, 1.0 - 1e-7)
 """Levels, denser towards 0 and 1, at which a quantile function without a name is saved."""
@@ -78,7 +78,7 @@ class DistributionTarget:
         >>> means.round(6), variances.round(6)
         (array([3., 9.]), array([3., 3.]))
         """
-        breaks = check_breaks(breaks)
+        breaks = np.asarray(breaks, dtype=np.float64)
         self._check_tails(breaks)
         cell, weight, value = self._nodes(breaks)
         size = breaks.size - 1

@@ -179,10 +179,8 @@ def check_levels(target: Target, support: tuple[float, float] | None, probabilit
     probability
         Whether outputs are probabilities, which people like to give in per cent.
     """
-    if support is None or not isinstance(target, Constant | Derived):
-        return
-    # Their numbers are differences and factors, not outputs.
-    if isinstance(target, Derived) and target.kind in ("shift", "scale"):
+    # Numbers of a shift and a scale are differences and factors, not outputs.
+    if support is None or not isinstance(target, Derived) or target.kind in ("shift", "scale"):
         return
     if isinstance(target, Constant) and target.tolerance is None:
         return  # a distance to any value can be made small

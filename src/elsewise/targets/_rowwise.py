@@ -51,55 +51,15 @@ class Sample:
         return {"kind": self.kind, "arguments": [values, True] if self.exact else [values]}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Constant:
-    """The same output for every row.
-
-    Parameters
-    ----------
-    level : float or tuple (K,)
-        The output, for all columns or column by column; NaN for columns nobody cares about.
-    tolerance : float, optional
-        How far an output may be from it and still count as equal.
-    """
-
-    level: Level
-    tolerance: float | None = None
-
-    @property
-    def name(self) -> str:
-        """How the target was asked for."""
-        more = "" if self.tolerance is None else f", tolerance={self.tolerance:g}"
-        return f"constant({text(self.level)}{more})"
-
-    @property
-    def columns(self) -> int | None:
-        """Number of output columns the target fits, None for any."""
-        return columns_of(self.level)
-
-    def of(self, outputs: Array) -> Array:
-        """Return the wanted outputs (n, K) of rows with these factual outputs (n, K)."""
-        _check_columns(self, outputs)
-        xp = namespace(outputs)
-        # NaN marks a column that does not matter: there every row wants the output it has.
-        level = xp.zeros_like(outputs) + asarray_like(self.level, outputs)
-        return xp.where(xp.isnan(level), outputs, level)
-
-    def describe(self) -> str:
-        """Return the target in words."""
-        within = "" if self.tolerance is None else f" within {self.tolerance:g}"
-        return f"every output equal to {text(self.level)}{within}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the target as JSON values."""
-        return {"kind": "constant", "arguments": [_saved(self.level), self.tolerance]}
-
-
 _RULES: dict[str, Callable[[Any, Array, Array, Array], Array]] = {
     "at_least": lambda xp, outputs, level, about: xp.maximum(outputs, level),
     "at_most": lambda xp, outputs, level, about: xp.minimum(outputs, level),
     "shift": lambda xp, outputs, level, about: outputs + level,
     "mean": lambda xp, outputs, level, about: outputs + about,
+    # NaN marks a column that does not matter: there every row wants the output it has.
+    "constant": lambda xp, outputs, level, about: xp.where(
+        xp.isnan(level), outputs, xp.zeros_like(outputs) + level
+    ),
     # In this form a factor of 1 changes no bit of the output.
     "scale": lambda xp, outputs, level, about: level * outputs + (1.0 - level) * about,
 }
@@ -120,11 +80,11 @@ class Derived:
     Parameters
     ----------
     kind : str
-        "at_least", "at_most", "shift", "mean" or "scale".
+        "at_least", "at_most", "shift", "mean", "scale" or "constant".
     level : float or tuple (K,)
-        The bound, the amount or the factor, for all columns or column by column.
+        The bound, the amount, the factor or the output, for all columns or column by column.
     about : float or tuple (K,)
-        The output that "scale" leaves in place; how far a "mean" has to move.
+        The output that "scale" leaves in place; how far a "mean" has to move, once `resolve` knows.
     """
 
     kind: str
@@ -144,7 +104,13 @@ class Derived:
 
     def of(self, outputs: Array) -> Array:
         """Return the wanted outputs (n, K) of rows with these factual outputs (n, K)."""
-        _check_columns(self, outputs)
+        if outputs.ndim != 2 or self.columns not in (None, outputs.shape[1]):
+            raise InvalidInput(
+                "outputs",
+                expected=f"an array (n, {self.columns or 'K'}) for {self.name}",
+                received=f"shape {tuple(outputs.shape)}",
+                fix="give the target one value per output column",
+            )
         level, about = asarray_like(self.level, outputs), asarray_like(self.about, outputs)
         return _RULES[self.kind](namespace(outputs), outputs, level, about)
 
@@ -172,11 +138,30 @@ def _saved(level: Level) -> Any:
     return [value if np.isfinite(value) else None for value in level]
 
 
-def _check_columns(target: Constant | Derived, outputs: Array) -> None:
-    if outputs.ndim != 2 or target.columns not in (None, outputs.shape[1]):
-        raise InvalidInput(
-            "outputs",
-            expected=f"an array (n, {target.columns or 'K'}) for {target.name}",
-            received=f"shape {tuple(outputs.shape)}",
-            fix="give the target one value per output column",
-        )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Constant(Derived):
+    """The same output for every row; NaN for columns nobody cares about.
+
+    Parameters
+    ----------
+    tolerance : float, optional
+        How far an output may be from it and still count as equal.
+    """
+
+    kind: str = "constant"
+    tolerance: float | None = None
+
+    @property
+    def name(self) -> str:
+        """How the target was asked for."""
+        more = "" if self.tolerance is None else f", tolerance={self.tolerance:g}"
+        return f"constant({text(self.level)}{more})"
+
+    def describe(self) -> str:
+        """Return the target in words."""
+        within = "" if self.tolerance is None else f" within {self.tolerance:g}"
+        return f"every output equal to {text(self.level)}{within}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the target as JSON values."""
+        return {"kind": "constant", "arguments": [_saved(self.level), self.tolerance]}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from math import ceil
 from typing import Any
 
@@ -147,13 +147,12 @@ class Share:
         toward = np.sort(_toward(lead, falling))[::-1]
         needed = 1.0 - self.value if falling else self.value
         # A share that is a whole number of rows asks for no row more, in spite of rounding.
-        count = ceil(needed * toward.size - 1e-9)
-        if count == 0:
-            return ResolvedShare(level=self.cutoff, share=self, threshold=0.0, falling=falling)
-        last = toward[count - 1]
-        lower = toward[toward < last]
-        # Halfway to the next row: the last bit of an output cannot decide who is asked.
-        threshold = min(float((last + lower[0]) / 2 if lower.size else last - 1.0), 0.0)
+        count, threshold = ceil(needed * toward.size - 1e-9), 0.0
+        if count:
+            last = toward[count - 1]
+            lower = toward[toward < last]
+            # Halfway to the next row: the last bit of an output cannot decide who is asked.
+            threshold = min(float((last + lower[0]) / 2 if lower.size else last - 1.0), 0.0)
         return ResolvedShare(level=self.cutoff, share=self, threshold=threshold, falling=falling)
 
     def lead(self, outputs: Array) -> Array:
@@ -241,9 +240,7 @@ class ResolvedShare(Derived):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the target as JSON values."""
-        value, of, cutoff, margin, *more = astuple(self.share)
-        arguments = [value, of, cutoff, margin, self.threshold, *more, self.falling]
-        return {"kind": "share", "arguments": arguments}
+        return {"kind": "share", "arguments": [asdict(self.share), self.threshold, self.falling]}
 
 
 def _toward(lead: Array, falling: bool) -> Array:

@@ -9,7 +9,6 @@ array-api-strict.
 """
 
 from elsewise.transport._directions import (
-    PART,
     direction_blocks,
     direction_parts,
     directions_like,
@@ -23,6 +22,7 @@ from elsewise.transport._monotone import MonotoneMaps, fit_monotone_maps, join_m
 from elsewise.transport._ranking import Ranked, rank
 from elsewise.transport._sorted import (
     Reference,
+    cell_weights,
     potentials,
     reference,
     segments,
@@ -33,10 +33,10 @@ from elsewise.transport._sorted import (
 )
 
 __all__ = [
-    "PART",
     "MonotoneMaps",
     "Ranked",
     "Reference",
+    "cell_weights",
     "direction_blocks",
     "direction_parts",
     "directions_like",
