@@ -39,8 +39,7 @@ CELL_BYTES = 64
 MODEL_ROWS = 1 << 12
 # Modules that bring thread pools with them when they are imported.
 POOL_USERS = {"catboost", "lightgbm", "scipy.linalg", "sklearn", "torch", "xgboost"}
-UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
-BINARY_UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+UNITS = ["", "K", "M", "G", "T"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,7 +209,7 @@ def parse_memory(memory: float | str) -> int:
         found = re.fullmatch(r"\s*(\d+(?:\.\d*)?)\s*([KMGT]?)(i?)B?\s*", memory, re.IGNORECASE)
         if found:
             number, unit, binary = found.groups()
-            size = int(float(number) * (BINARY_UNITS if binary else UNITS)[unit.upper()])
+            size = int(float(number) * (1024 if binary else 1000) ** UNITS.index(unit.upper()))
     elif not isinstance(memory, bool) and isfinite(memory) and memory == int(memory):
         size = int(memory)
     if size is None or size <= 0:

@@ -27,7 +27,7 @@ from elsewise.models._frames import FrameOutputs, difference_slopes, on_distinct
 from elsewise.models._linear import LINKS, LinearForm, linear_form
 from elsewise.models._outputs import movable_columns, same_outputs, scores
 from elsewise.models._preprocessing import Column, Reader, Unreadable
-from elsewise.models._tables import INVERSE, Tables, build_tables, called
+from elsewise.models._tables import LINEAR, Tables, build_tables, called
 
 # At most this many rows are compared with the pipeline's own answer.
 CHECKED_ROWS = 1 << 14
@@ -98,7 +98,7 @@ def linear_margin(outputs: Any) -> tuple[np.ndarray, float] | None:
         return None
     linear, tables, place = model.linear, model.tables, model.keep[0]
     steps = {name for part in tables.numbers for name, _ in part.ops}
-    if linear is None or linear.link == "softmax" or tables.lookups or not steps <= set(INVERSE):
+    if linear is None or linear.link == "softmax" or tables.lookups or not steps <= LINEAR:
         return None
     at_zero = tables.apply(np.zeros((1, model.movable.size)))[0][0] + linear.offsets
     return linear.weights[place], float(at_zero[place])

@@ -112,9 +112,8 @@ class Reader:
         """Return a number's column after an encoder of its values (``exact``) or of bins."""
         if self.is_finite(column):
             return column
-        plain = {"fill"} if exact else {"fill", "add", "subtract", "multiply", "divide"}
-        cuts = np.asarray(cuts)
-        if isinstance(column.origin, tuple) or not {op.name for op in column.ops} <= plain:
+        cuts, changed = np.asarray(cuts), exact and {op.name for op in column.ops} - {"fill"}
+        if isinstance(column.origin, tuple) or changed:
             raise Unreadable("numbers that are changed first and sorted into groups then")
         if cuts.dtype.kind not in "biuf":
             raise Unreadable("an encoder of numbers that knows other things than numbers")
@@ -158,8 +157,6 @@ def _column_transformer(reader: Reader, step: Any, columns: Columns, width: Widt
 
 
 def _union(reader: Reader, step: Any, columns: Columns, width: Width) -> list[Column]:
-    if step.transformer_weights:
-        raise Unreadable("FeatureUnion with weights")
     return [c for _, part in step.transformer_list for c in reader.read(part, columns)]
 
 

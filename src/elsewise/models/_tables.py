@@ -9,7 +9,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,7 +39,7 @@ OPS: dict[str, Callable[[np.ndarray, Any], np.ndarray]] = {
     "upper": lambda x, value: np.minimum(x, value),
     "isnan": lambda x, value: np.isnan(x).astype(np.float64),
 }
-INVERSE = {"add": "subtract", "subtract": "add", "multiply": "divide", "divide": "multiply"}
+LINEAR = frozenset({"add", "subtract", "multiply", "divide"})
 # Slope of each step of arithmetic that does not have slope 1; clipping has no slope to rely on.
 GAIN: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "multiply": lambda values: values,
@@ -223,7 +222,7 @@ def build_tables(
         width=len(columns),
         whole=np.asarray(whole, dtype=np.intp),
         numbers=tuple(_numbers(columns, places, *key[:2]) for key, places in numbers.items()),
-        lookups=tuple(_lookup(column, places, encoder) for column, places in lookups.items()),
+        lookups=tuple(_lookup(c, places, encoder, codes) for c, places in lookups.items()),
         calls=tuple(called(call, encoder) for call in reader.calls),
         weights=weights,
     )
@@ -254,7 +253,7 @@ def _numbers(
     )
 
 
-def _lookup(column: Column, positions: list[int], encoder: Encoder) -> _Lookup:
+def _lookup(column: Column, positions: list[int], encoder: Encoder, codes: np.ndarray) -> _Lookup:
     """Return a lookup with a code to ask about for each of its values, ``known`` where there is."""
     assert isinstance(column.origin, int)
     table, dtype = encoder.tables[column.origin], encoder.dtypes[column.origin]
@@ -267,11 +266,13 @@ def _lookup(column: Column, positions: list[int], encoder: Encoder) -> _Lookup:
         if column.exact:
             unknown = float(values.max(initial=0.0)) + 1.0
         else:
-            ends = [values[0] - 1.0, *values, values[-1] + 1.0] if values.size else [0.0, 0.0]
-            values = np.asarray([(low + high) / 2 for low, high in pairwise(ends)])
-            for name, value in reversed(column.ops):
-                values = OPS[INVERSE[name]](values, value) if name in INVERSE else values
-    lookup = _Lookup(
+            # A bin is asked about by the first row that lies in it, if any does.
+            own = codes[~np.isnan(codes[:, column.origin]), column.origin]
+            bins = np.searchsorted(cuts, _after(own, column.ops), side="right")
+            inside, first = np.unique(bins, return_index=True)
+            values = np.full(len(cuts) + 1, np.nan)
+            values[inside] = own[first]
+    return _Lookup(
         source=column.origin,
         ops=column.ops,
         cuts=cuts,
@@ -279,17 +280,8 @@ def _lookup(column: Column, positions: list[int], encoder: Encoder) -> _Lookup:
         probes=np.asarray([*values, np.nan, unknown]),
         positions=np.asarray(positions),
         table=np.zeros((len(values) + 2, 0)),
-        known=np.asarray([True] * len(values) + [missing, not np.isnan(unknown)]),
+        known=np.asarray([*~np.isnan(values), missing, not np.isnan(unknown)]),
     )
-    if cuts is None or column.exact:
-        return lookup
-    # A bin is asked about by a number inside it, a whole one where the frame has those.
-    count = len(values)
-    if dtype.kind in "iu":
-        inside = lookup.places(np.floor(lookup.probes)) == np.arange(count + 2)
-        lookup.probes[:] = np.where(inside, np.floor(lookup.probes), np.ceil(lookup.probes))
-    lookup.known[:count] = lookup.places(lookup.probes)[:count] == np.arange(count)
-    return lookup
 
 
 def called(call: Call, encoder: Encoder) -> Callable[[np.ndarray], np.ndarray]:

@@ -7,8 +7,7 @@ literal: a row for which the result is not legal cannot take the action.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -83,11 +82,11 @@ class Movable:
     """ndarray (L, len(columns)): codes of a category or a group; None for a number."""
     levels: tuple[str, ...]
     """What a category or a group can be, by its code."""
-    amounts: np.ndarray = field(default_factory=partial(np.empty, 0))
+    amounts: np.ndarray
     """ndarray (A,): increasing positive amounts that may be added to a number."""
-    values: np.ndarray = field(default_factory=partial(np.empty, 0))
+    values: np.ndarray
     """ndarray (B,): numbers that it may be set to."""
-    grid: float = 0.0
+    grid: float
     """Parts of a unit that a number counts in; 0: no grid."""
 
     def rounded(self, change: np.ndarray) -> np.ndarray:
@@ -117,22 +116,24 @@ def _movable(schema: Schema, unit: Unit, seen: np.ndarray) -> Movable:
     features = [schema.features[j] for j in unit.columns]
     first, grouped = features[0], features[0].group is not None
     levels = tuple(f.name for f in features) if grouped else first.levels
-    plain = Movable(
+    column = seen[:, unit.columns[0]]
+    known = column[~np.isnan(column)]
+    amounts, values, grid = np.empty(0), np.empty(0), 0.0
+    if unit.choices is None and known.size:
+        grid = _grid(known, whole=first.kind is Kind.INTEGER)
+        reach = max(float(np.ptp(known)), unit.scale)
+        amounts = _amounts(max(SMALLEST * unit.scale, 1.0 / grid if grid else 0.0), reach, grid)
+        values = _two_digits(np.quantile(known, SET_LEVELS), grid)
+    return Movable(
         name=one_line(first.group if grouped else first.name),
         columns=np.array(unit.columns),
         scale=unit.scale,
         choices=unit.choices,
         levels=tuple(map(one_line, levels)),
+        amounts=amounts,
+        values=values,
+        grid=grid,
     )
-    column = seen[:, unit.columns[0]]
-    known = column[~np.isnan(column)]
-    if unit.choices is not None or not known.size:
-        return plain
-    grid = _grid(known, whole=first.kind is Kind.INTEGER)
-    reach = max(float(np.ptp(known)), unit.scale)
-    amounts = _amounts(max(SMALLEST * unit.scale, 1.0 / grid if grid else 0.0), reach, grid)
-    values = _two_digits(np.quantile(known, SET_LEVELS), grid)
-    return replace(plain, amounts=amounts, values=values, grid=grid)
 
 
 def _grid(known: np.ndarray, *, whole: bool) -> float:

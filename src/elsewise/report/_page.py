@@ -197,25 +197,21 @@ def _single_rows(view: View, rows: int) -> Section | None:
     """Rows that changed, those whose output changed most first; only when asked for."""
     if rows < 1:
         return None
-    explanation = view.explanation
-    before, after = explanation.frames
     (old, new), changed = view.both, np.flatnonzero(view.moved)
     shown = changed[np.argsort(-np.abs(new - old)[changed], kind="stable")][:rows]
-    parts = [
-        [[cell_text(v) for v in frame.iloc[k]] for k in shown.tolist()] for frame in (before, after)
-    ]
-    pairs = [list(zip(*both, strict=True)) for both in zip(*parts, strict=True)]
+    texts = [frame.iloc[shown].astype(object).map(cell_text) for frame in view.explanation.frames]
     # Columns that no shown row changes would push the others off the page.
-    kept = [j for j in range(before.shape[1]) if any(row[j][0] != row[j][1] for row in pairs)]
+    kept = np.flatnonzero((texts[0] != texts[1]).to_numpy().any(axis=0))
+    pairs = zip(*(frame.iloc[:, kept].to_numpy() for frame in texts), strict=True)
     cells = [
         (
-            str(before.index[k]),
+            str(texts[0].index[place]),
             Change(view.level(float(old[k])), view.level(float(new[k]))),
-            *(Change(*row[j]) if row[j][0] != row[j][1] else row[j][0] for j in kept),
+            *(a if a == b else Change(a, b) for a, b in zip(*row, strict=True)),
         )
-        for k, row in zip(shown.tolist(), pairs, strict=True)
+        for place, (k, row) in enumerate(zip(shown.tolist(), pairs, strict=True))
     ]
-    columns = ("row", one_line(view.output, 60), *(str(before.columns[j]) for j in kept))
+    columns = ("row", one_line(view.output, 60), *map(str, texts[0].columns[kept]))
     caption = f"{len(shown):,} of {len(changed):,} changed rows, largest change of the output first"
     text = "Marked cells change: what was, then what is. Columns that stay are left out."
     return Section("rows", "Changed rows", [text], [Table(caption, columns, cells)])
