@@ -25,7 +25,7 @@ from elsewise.certificate import Certificate
 from elsewise.errors import InvalidInput, SavedRunError, checked, from_mapping
 from elsewise.explanation import Explanation, Status
 from elsewise.features import Encoder, pack_index, unpack_index
-from elsewise.maps import AnyMap, Map
+from elsewise.maps import Map
 from elsewise.models import Outputs, bind_for_search, same_outputs, settled
 from elsewise.moves import Edits, Menu, Motion, QuestionMap, Rows, Source, Step
 from elsewise.request import Bounds, Problem, check_seed
@@ -165,15 +165,8 @@ def _fields(record: Any, but: str = "") -> dict[str, Any]:
     return {name: getattr(record, name) for name in names if name != but}
 
 
-def _map(
-    saved: dict[str, Any] | None,
-    arrays: dict[str, np.ndarray],
-    steps: tuple[Step, ...],
-    motion: Motion,
-) -> AnyMap:
-    """The recorded steps, or the numbers and the menu of a question answered row by row."""
-    if saved is None:
-        return Map(steps=steps, motion=motion)
+def _question_map(saved: dict[str, Any], arrays: dict[str, np.ndarray]) -> QuestionMap:
+    """The numbers and the menu of a question answered row by row."""
     menu = Menu(**{f.name: arrays[f"menu_{f.name}"] for f in dataclasses.fields(Menu)})
     menu.check(arrays["factual"].shape[1])
     recorded = from_mapping(QuestionMap, {**saved, "menu": menu}, "question map")
@@ -266,7 +259,7 @@ def _rebuild(
         steps = _steps(arrays, outputs)
         for step in steps:
             _check_step(step, (embedding.size, len(encoder.columns), outputs.columns))
-    motion = part_of("motion", Motion)
+    stepped = Map(steps=steps, motion=part_of("motion", Motion))
     factual_outputs = outputs.place(arrays["factual_outputs"])
     problem = Problem(
         factual=factual,
@@ -290,7 +283,7 @@ def _rebuild(
         index=index,
         rows=Rows(outputs.place(arrays["counterfactual"]), outputs.place(arrays["outputs"])),
         factual_outputs=arrays["factual_outputs"],
-        map=part("question map", lambda saved: _map(saved, arrays, steps, motion)),
+        map=part("question map", lambda saved: saved and _question_map(saved, arrays)) or stepped,
         certificate=part("certificate", Certificate.from_dict),
         status=part_of("status", Status),
         iterations=part("history", lambda rows: checked("history", rows, tuple[Iteration, ...])),
@@ -314,12 +307,8 @@ def _positive(value: Any) -> float:
 def _check_arrays(arrays: dict[str, np.ndarray], encoder: Encoder, shape: tuple[int, int]) -> None:
     """Refuse arrays that are not those of the rows, columns and outputs of the record."""
     rows, columns = shape
-    shapes = {
-        "factual": (rows, len(encoder.columns)),
-        "counterfactual": (rows, len(encoder.columns)),
-        "outputs": (rows, columns),
-        "factual_outputs": (rows, columns),
-    }
+    shapes = dict.fromkeys(("factual", "counterfactual"), (rows, len(encoder.columns)))
+    shapes |= dict.fromkeys(("outputs", "factual_outputs"), (rows, columns))
     for name, wanted in shapes.items():
         if arrays[name].shape != wanted or arrays[name].dtype.kind != "f":
             raise ValueError(f"{name}: {arrays[name].dtype} of shape {arrays[name].shape}")

@@ -29,7 +29,7 @@ from elsewise.cli import _demo, _inputs
 from elsewise.cli._console import Interrupted, ended_by, give_up, interruptible, say, tell
 from elsewise.cli._exports import check_formats, export, write_table
 from elsewise.cli._options import NEEDED, PARSER, command, path
-from elsewise.cli._study import Study, findings, junit, markdown, read_study, within
+from elsewise.cli._study import Finding, Study, findings, junit, markdown, read_study, within
 from elsewise.errors import ElsewiseError, InvalidInput, SavedRunError
 from elsewise.policy import Policy
 from elsewise.saving import OWN, load
@@ -283,7 +283,8 @@ def check(given: Namespace) -> int:
             found = findings(asked, explanation)
     except Exception as error:  # 1 is kept for assertions that fail
         if given.junit is not None:
-            write_text(junit(study.name, error), given.junit)
+            broken = Finding("the study can be asked", False, str(error))
+            write_text(junit(study.name, [broken], "error"), given.junit)
         if isinstance(error, ElsewiseError | OSError):
             raise
         traceback.print_exc()

@@ -130,15 +130,11 @@ def _texts_mapped(table: pd.DataFrame, change: Callable[[Any], Any]) -> pd.DataF
 def certificate_table(explanation: Explanation) -> pd.DataFrame:
     """The certificate as one row per side."""
     certificate = explanation.certificate
+    known = {"kind": certificate.kind.value, "confidence": certificate.confidence}
+    known |= {"rows": certificate.rows, "verdict": certificate.verdict.value}
     sides = certificate.sides.items()
-    rows = {name: [getattr(side, column) for column in COLUMNS] for name, side in sides}
-    table = pd.DataFrame.from_dict(rows, orient="index", columns=COLUMNS).rename_axis("side")
-    return table.assign(
-        kind=certificate.kind.value,
-        confidence=certificate.confidence,
-        rows=certificate.rows,
-        verdict=certificate.verdict.value,
-    )
+    rows = [{"side": n} | {c: getattr(s, c) for c in COLUMNS} | known for n, s in sides]
+    return pd.DataFrame(rows).set_index("side")
 
 
 def _write_excel(tables: dict[str, pd.DataFrame], path: Path | BytesIO) -> None:

@@ -223,9 +223,8 @@ def parse_bounds(text: str | None) -> Bounds:
         name, equals, value = (piece.strip() for piece in part.partition("="))
         if name not in known or not equals:
             expected = f"name=value, with names among {', '.join(known)}"
-            raise _refused(
-                "--bounds", expected, part, "for example --bounds inputs=0.2,outputs=0.1"
-            )
+            fix = "for example --bounds inputs=0.2,outputs=0.1"
+            raise _refused("--bounds", expected, part, fix)
         ends = [_value(end) for end in value.split(":")]
         values[name] = ends[0] if len(ends) == 1 else ends
     return Bounds(**values)

@@ -131,12 +131,9 @@ def findings(study: Study, explanation: Explanation) -> list[Finding]:
     for place, text in enumerate(study.assertions, start=1):
         name, comparison, number = _parts(text, place)
         if name not in known:
-            raise InvalidInput(
-                f"assertions[{place}]",
-                expected=f"a number that this answer has: {', '.join(known)}",
-                received=repr(name),
-                fix=f"did you mean {nearest(name, known)!r}",
-            )
+            expected = f"a number that this answer has: {', '.join(known)}"
+            which, fix = f"assertions[{place}]", f"did you mean {nearest(name, known)!r}"
+            raise InvalidInput(which, expected=expected, received=repr(name), fix=fix)
         holds = COMPARISONS[comparison](known[name], number)
         made.append(Finding(text, holds, f"{name} is {amount(known[name])}"))
     return made
@@ -157,20 +154,14 @@ def _plain(text: str) -> str:
     return re.sub(r"([\\`*_{}\[\]<>#|&!~])", r"\\\1", " ".join(visible(text).split()))
 
 
-def junit(title: str, found: Sequence[Finding] | Exception) -> str:
-    """Return a JUnit report: a test case per assertion, or one error where nothing was asked."""
-    cases = (
-        {"the study can be asked": ("error", str(found))}
-        if isinstance(found, Exception)
-        else {one.text: None if one.holds else ("failure", one.said) for one in found}
-    )
-    kinds = [outcome[0] for outcome in cases.values() if outcome]
-    counts = {"tests": str(len(cases)), "failures": str(kinds.count("failure"))}
-    suite = ElementTree.Element("testsuite", {"name": visible(title), **counts})
-    suite.set("errors", str(kinds.count("error")))
-    for name, outcome in cases.items():
-        names = {"classname": "elsewise", "name": visible(name)}
+def junit(title: str, found: Sequence[Finding], kind: str = "failure") -> str:
+    """Return a JUnit report, a test case per assertion; ``kind`` is what those are that fail."""
+    counts = {"failures": 0, "errors": 0} | {f"{kind}s": sum(not one.holds for one in found)}
+    about = {"name": visible(title), "tests": str(len(found))}
+    suite = ElementTree.Element("testsuite", about | {n: str(k) for n, k in counts.items()})
+    for one in found:
+        names = {"classname": "elsewise", "name": visible(one.text)}
         case = ElementTree.SubElement(suite, "testcase", names)
-        if outcome:
-            ElementTree.SubElement(case, outcome[0], {"message": visible(outcome[1])})
+        if not one.holds:
+            ElementTree.SubElement(case, kind, {"message": visible(one.said)})
     return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True)

@@ -135,9 +135,7 @@ def _bound_as_given(
         return bind_estimator(model, encoder, output, probe)
     if isinstance(model, FunctionModel):
         return bind_function(model, encoder, output, probe)
-    raise InvalidInput(
-        "model",
-        expected="a torch module, a fitted estimator or a function frame -> scores",
-        received=repr(model) if isinstance(model, type) else type(model).__name__,
-        fix="pass the fitted model itself, or wrap its predictions in a function",
-    )
+    expected = "a torch module, a fitted estimator or a function frame -> scores"
+    received = repr(model) if isinstance(model, type) else type(model).__name__
+    fix = "pass the fitted model itself, or wrap its predictions in a function"
+    raise InvalidInput("model", expected=expected, received=received, fix=fix)

@@ -14,14 +14,7 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from elsewise._resources import (
-    CELL_BYTES,
-    FEWEST_ROWS,
-    MEMORY,
-    current,
-    model_threads,
-    parallel,
-)
+from elsewise._resources import CELL_BYTES, FEWEST_ROWS, MEMORY, current, model_threads, parallel
 from elsewise.models._adapters import ScoringAdapter, one_column_per_class
 from elsewise.models._frames import FrameOutputs, difference_slopes, on_distinct
 from elsewise.models._linear import LINKS, LinearForm, linear_form
@@ -83,9 +76,9 @@ class CompiledModel:
             return self.ask(given)
         # A value without an entry is one that the pipeline refuses, or was not seen when bound.
         asked = self.pipeline.model(codes[~known])
+        asked = asked if self.keep == self.pipeline.keep else asked[:, self.pipeline.keep]
         outputs = np.empty((len(codes), asked.shape[1]))
         outputs[~known] = asked
-        outputs = outputs if self.keep == self.pipeline.keep else outputs[:, self.pipeline.keep]
         if known.any():
             outputs[known] = self.ask(given[known])
         return outputs

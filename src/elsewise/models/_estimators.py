@@ -20,13 +20,7 @@ from elsewise.models._adapters import (
 )
 from elsewise.models._compiled import FORESTS, compile_pipeline
 from elsewise.models._frames import FrameModel, FrameOutputs, difference_slopes
-from elsewise.models._linear import (
-    MARGINS,
-    REGRESSORS,
-    has_base,
-    linear_form,
-    steps,
-)
+from elsewise.models._linear import MARGINS, REGRESSORS, has_base, linear_form, steps
 from elsewise.models._outputs import not_fitted, reject_output, select_by_position
 
 if TYPE_CHECKING:
@@ -97,9 +91,8 @@ def bind_estimator(
     own = [feature.name for feature in encoder.schema.features]
     fitted = model.estimator
     _check_fitted(fitted)
-    face = adapt_booster(fitted, own) or results_face(fitted, own)
-    if face is None:
-        face = _estimator_face(fitted, own)
+    known = adapt_booster(fitted, own) or results_face(fitted, own)
+    face = known or _estimator_face(fitted, own)
     evaluate = FrameModel(name=face.name, score=face.score, encoder=encoder)
     try:
         # Asked as the user asks it: a step of theirs may read such frames only.
@@ -142,11 +135,10 @@ def _stages(fitted: Any) -> list[Any]:
 
 def _worth_compiling(face: ScoringAdapter) -> bool:
     """Tell whether preprocessing or checks can be saved; other plain estimators need neither."""
-    if not face.stages:
-        return False
-    *before, final = face.stages
-    plain = type(final).__name__ in FORESTS or linear_form(final, face.method) is not None
-    return bool(before) or plain
+    if len(face.stages) != 1:
+        return bool(face.stages)
+    final = face.stages[0]
+    return type(final).__name__ in FORESTS or linear_form(final, face.method) is not None
 
 
 def _estimator_face(fitted: Any, own: list[Hashable]) -> ScoringAdapter:
@@ -155,9 +147,8 @@ def _estimator_face(fitted: Any, own: list[Hashable]) -> ScoringAdapter:
     names = getattr(fitted, "feature_names_in_", None)
     if names is None and type(fitted).__module__.startswith("catboost."):
         names = fitted.feature_names_
-    columns, read = read_columns(
-        own, None if names is None else list(names), getattr(fitted, "n_features_in_", None)
-    )
+    names = None if names is None else list(names)
+    columns, read = read_columns(own, names, getattr(fitted, "n_features_in_", None))
     predict, classes = getattr(fitted, method), []
     if method != "predict" and getattr(fitted, "classes_", None) is not None:
         classes = np.asarray(fitted.classes_).tolist()

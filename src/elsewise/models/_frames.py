@@ -105,11 +105,9 @@ class FrameModel:
         again = self(codes[some][::-1])[::-1]
         differ = changed_rows(again, outputs[some])
         if differ.sum() > 0.5 * differ.size:
-            raise unusable(
-                self.name,
-                "the same outputs for a row whenever it is asked about",
-                f"others for {differ.sum()} of {differ.size} rows when asked again in a new batch",
-            )
+            same = "the same outputs for a row whenever it is asked about"
+            others = f"others for {differ.sum()} of {differ.size} rows"
+            raise unusable(self.name, same, f"{others} when asked again in a new batch")
         return replace(self, width=outputs.shape[1]), outputs
 
 

@@ -79,8 +79,9 @@ def function(
     >>> income.values(pd.DataFrame({"hours": [1.5, 2.0]})).tolist()
     [22.5, 30.0]
     """
-    for argument, given in (("values", values), ("gradient", gradient)):
-        if not (callable(given) or (argument == "gradient" and given is None)):
+    own = values if gradient is None else gradient
+    for argument, given in (("values", values), ("gradient", own)):
+        if not callable(given):
             expected, fix = "a function that takes a DataFrame", "pass the function itself"
             received = type(given).__name__
             raise InvalidInput(argument, expected=expected, received=received, fix=fix)
@@ -95,9 +96,8 @@ def bind_function(
 ) -> FrameOutputs:
     """Return the outputs of a function on the codes of ``encoder``."""
     name = getattr(model.values, "__name__", type(model.values).__name__)
-    evaluate, first = FrameModel(name=name, score=model.values, encoder=encoder, native=True).tried(
-        probe
-    )
+    asked = FrameModel(name=name, score=model.values, encoder=encoder, native=True)
+    evaluate, first = asked.tried(probe)
     keep = select_by_position(output, first.shape[1])
     kept = first[:PROBES, keep]
     inside = bool((kept >= 0).all() and (kept <= 1).all() and ((kept > 0) & (kept < 1)).any())

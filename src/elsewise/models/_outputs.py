@@ -186,9 +186,8 @@ def select_by_position(output: Any, columns: int) -> tuple[int, ...]:
 
 def reject_output(output: object, expected: str) -> InvalidInput:
     """Build the error for an ``output`` the model does not have."""
-    return InvalidInput(
-        "output", expected=expected, received=repr(output), fix="name one of the model's outputs"
-    )
+    fix = "name one of the model's outputs"
+    return InvalidInput("output", expected=expected, received=repr(output), fix=fix)
 
 
 def movable_columns(encoder: Encoder) -> np.ndarray:

@@ -7,6 +7,7 @@ preprocessing itself; a number goes through the fitted arithmetic, in the order 
 from __future__ import annotations
 
 import warnings
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -351,14 +352,11 @@ def _filled(tables: Tables, prepare: Callable[[np.ndarray], Any], codes: np.ndar
 
 def _turns(lookups: Sequence[_Lookup]) -> list[list[_Lookup]]:
     """Return lookups that can be asked about at once: one of them per feature."""
-    turns: list[list[_Lookup]] = []
+    turns, met = defaultdict[int, list[_Lookup]](list), Counter[int]()
     for part in lookups:
-        free = (turn for turn in turns if all(other.source != part.source for other in turn))
-        turn = next(free, None)
-        if turn is None:
-            turns.append(turn := [])
-        turn.append(part)
-    return turns
+        turns[met[part.source]].append(part)
+        met[part.source] += 1
+    return list(turns.values())
 
 
 def _entries(
@@ -394,7 +392,4 @@ def _entries(
 
 def _dense(matrix: Any) -> np.ndarray:
     """Return a matrix, however it is kept, as float64 (n, m)."""
-    if sparse.issparse(matrix):
-        matrix = matrix.toarray()
-    dense: np.ndarray = np.asarray(matrix).astype(np.float64, copy=False)
-    return dense
+    return np.asarray(matrix.toarray() if sparse.issparse(matrix) else matrix, dtype=np.float64)
