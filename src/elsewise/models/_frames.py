@@ -13,14 +13,7 @@ from elsewise._arrays import in_row_order
 from elsewise._resources import model_threads
 from elsewise.features import hash_rows
 from elsewise.models._differences import Differences
-from elsewise.models._outputs import (
-    PROBES,
-    Outputs,
-    changed_rows,
-    model_raised,
-    scores,
-    unusable,
-)
+from elsewise.models._outputs import PROBES, Outputs, changed_rows, model_raised, scores, unusable
 from elsewise.models._preprocessing import Unreadable
 
 if TYPE_CHECKING:

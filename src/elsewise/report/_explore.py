@@ -21,7 +21,7 @@ from elsewise._storage import write_text
 from elsewise.analysis import MISSING, embedded, groups
 from elsewise.measure import output_comparison
 from elsewise.report._render import cell_text, fill, read
-from elsewise.report._view import View, certificate_words, meaning, question_sentence
+from elsewise.report._view import View, certificate_words, meaning
 from elsewise.request import populate
 from elsewise.text import one_line
 
@@ -56,7 +56,7 @@ def render_explore(
     return fill(
         "explore",
         title=title,
-        question=question_sentence(view),
+        question=view.question(),
         verdict=certificate.verdict,
         says=certificate_words(certificate, output),
         meaning=meaning(certificate),
@@ -144,14 +144,12 @@ def _ask(view: View, rows: np.ndarray) -> dict[str, Any]:
     found: dict[str, Any] = {"kind": kind, "asked": reached.asked, "falling": reached.falling}
     if question.wanted is None:
         return found | {"relative": question.relative, "what": question.output(view.name)}
-    inside = (
-        question.wanted.contains(side[rows])
-        for side in (explanation.factual_outputs, explanation.outputs)
-    )
     # Rows that count, as the user counts them: of a share that is to fall, the other ones.
-    counted = [(side != (question.kind == "share" and question.falling)) for side in inside]
-    names = dict(zip(("counts_before", "counts_after"), counted, strict=True))
-    found |= {name: side.astype(int).tolist() for name, side in names.items()}
+    others = question.kind == "share" and question.falling
+    both = {"before": explanation.factual_outputs, "after": explanation.outputs}
+    for name, outputs in both.items():
+        counted = question.wanted.contains(outputs[rows]) != others
+        found[f"counts_{name}"] = counted.astype(int).tolist()
     return found | {"every": question.kind == "every", "what": question.condition(view.name)}
 
 

@@ -9,14 +9,7 @@ from elsewise.analysis._columns import rows_words
 from elsewise.certificate import stayed_lines
 from elsewise.policy import summary_of
 from elsewise.report._render import Scale
-from elsewise.report._view import (
-    answer_sentence,
-    bounds_words,
-    capital,
-    first_changes,
-    meaning,
-    question_sentence,
-)
+from elsewise.report._view import bounds_words, capital, meaning
 from elsewise.text import amount, format_distinct, percent
 
 if TYPE_CHECKING:
@@ -68,12 +61,12 @@ def first_screen(view: View, policy: Policy | None) -> dict[str, Any]:
         stayed = [f"{capital(line)}." for line in stayed_lines(reached)]
     actions, achieved = ([], "") if policy is None else policy_sentences(policy, view.name)
     return {
-        "question": question_sentence(view),
-        "answer": answer_sentence(view),
+        "question": view.question(),
+        "answer": view.answer(),
         "gauges": gauges,
         "tiles": [*tiles, *_move_tiles(view)],
         "certificate": [*stayed, *bounds_words(certificate), meaning(certificate)],
-        "changes": first_changes(view),
+        "changes": view.first_changes(),
         "actions": actions,
         "policy": achieved,
     }

@@ -10,14 +10,7 @@ import pandas as pd
 from elsewise.errors import InvalidInput
 from elsewise.plots import charts
 from elsewise.report._render import Section, Table, card, fill, frame_table, placed_bars
-from elsewise.report._view import (
-    View,
-    answer_sentence,
-    certificate_words,
-    change_lines,
-    headline_of,
-    meaning,
-)
+from elsewise.report._view import View, certificate_words, meaning
 from elsewise.text import amount, percent
 
 if TYPE_CHECKING:
@@ -56,7 +49,7 @@ def render_comparison(
     return fill(
         "comparison",
         title=title,
-        headlines={name: headline_of(view) for name, view in views.items()},
+        headlines={name: view.headline() for name, view in views.items()},
         verdicts={name: e.certificate.verdict for name, e in explanations.items()},
         sections=[_distances(views), _features(views)],
     )
@@ -139,8 +132,8 @@ def render_difference(
 def explanation_html(explanation: Explanation) -> str:
     """Return the answer, the certificate and the largest changes as HTML."""
     view = View(explanation)
-    rows = change_lines(view, MOST_CHANGES)
-    return certificate_html(explanation.certificate, answer_sentence(view), rows, view.unit)
+    rows = view.change_lines(MOST_CHANGES)
+    return certificate_html(explanation.certificate, view.answer(), rows, view.unit)
 
 
 def certificate_html(

@@ -13,7 +13,7 @@ import pandas as pd
 
 from elsewise._arrays import to_numpy
 from elsewise.analysis import ks, psi
-from elsewise.report._view import View, answer_sentence, change_lines, first_changes, headline_of
+from elsewise.report._view import View
 
 if TYPE_CHECKING:
     from elsewise.explanation import Explanation
@@ -36,12 +36,12 @@ def answer(explanation: Explanation, output: str = "") -> tuple[str, tuple[str, 
         What the model's output is called.
     """
     view = View(explanation, output)
-    return answer_sentence(view), first_changes(view)
+    return view.answer(), view.first_changes()
 
 
 def headline(explanation: Explanation, output: str = "") -> str:
     """Return the answer as one line of text; see `answer`."""
-    return headline_of(View(explanation, output))
+    return View(explanation, output).headline()
 
 
 def change_table(explanation: Explanation) -> str:
@@ -49,7 +49,7 @@ def change_table(explanation: Explanation) -> str:
     view = View(explanation)
     unit = " (points)" if view.probability else ""
     table = [("feature", f"effect on the mean output{unit}", "change in the rows that change")]
-    table += change_lines(view)
+    table += view.change_lines()
     widths = [max(len(row[k]) for row in table) for k in range(2)]
     return "\n".join(f"{a:<{widths[0]}}  {b:>{widths[1]}}  {c}" for a, b, c in table)
 
@@ -85,7 +85,7 @@ def summary(explanation: Explanation, output: str = "") -> dict[str, Any]:
     content: dict[str, Any] = {
         "format": FORMAT,
         "elsewise": version("elsewise"),
-        "headline": headline_of(view),
+        "headline": view.headline(),
         "status": {
             "verdict": status.verdict.value,
             "text": str(status),
@@ -107,8 +107,7 @@ def summary(explanation: Explanation, output: str = "") -> dict[str, Any]:
         "hashes": fingerprints(explanation),
         "notices": list(status.notices),
     }
-    plain: dict[str, Any] = _plain(content)
-    return plain
+    return dict(_plain(content))
 
 
 def _plain(value: Any) -> Any:

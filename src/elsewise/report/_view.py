@@ -111,6 +111,62 @@ class View:
         """Return the effect of each feature of `changes` on the mean output, in one format."""
         return differences(self.changes["effect"].to_numpy(), self.probability)
 
+    def answer(self) -> str:
+        """Return what it takes to get where, and the verdict."""
+        explanation = self.explanation
+        now, then = map(self.level, self.means)
+        status, reached = explanation.status, explanation.certificate.reached
+        if not self.moved.any():
+            if reached is not None:
+                return f"{capital(str(status.verdict))}: {reached_sentence(reached, self.name)}."
+            return f"Nothing changes: the mean {self.output} stays at {now} ({status})."
+        rows = f"{int(self.moved.sum()):,} of {self.rows:,} rows are changed"
+        if reached is not None:
+            verdict = str(explanation.certificate.verdict).capitalize()
+            return f"{verdict}. {capital(reached_sentence(reached, self.name))}. {rows}."
+        goes = f"the mean {self.output} goes from {now} to {then}."
+        if explanation.ok:
+            return f"{rows}: {goes}"
+        return f"Not reached within the bounds: {rows}, and {goes}"
+
+    def first_changes(self) -> tuple[str, ...]:
+        """Return the features with the largest effect on the output, and how they change."""
+        changes = self.changes
+        effect = changes["effect"].abs().fillna(changes["share"])
+        named = changes.index[(changes["rows_moved"] > 0) & (effect >= LEAST_NAMED * effect.max())]
+        return tuple(
+            f"{one_line(name, NAME_WIDTH)}: {self.change_words(name)}" for name in named[:NAMED]
+        )
+
+    def headline(self) -> str:
+        """Return the answer as one line of text."""
+        sentence, changes = self.answer(), self.first_changes()
+        return f"{sentence} Most of all: {'; '.join(changes)}." if changes else sentence
+
+    def question(self) -> str:
+        """Return what was asked, as the question that the page answers."""
+        certificate, rows = self.explanation.certificate, f"{self.rows:,} rows"
+        start = "What would have to be different about"
+        if certificate.reached is None:
+            target = self.explanation.problem.target
+            wanted = target.describe() if hasattr(target, "describe") else target.name
+            return f"{start} {rows} for the model to give {wanted}?"
+        question, asked = certificate.reached.question, certificate.reached.asked
+        if question.kind == "mean":
+            verb = "move by" if question.relative else "be"
+            number = question.number(question.mean)
+            return f"{start} {rows} for their mean {question.output(self.name)} to {verb} {number}?"
+        most = "at most " if question.falling else ""
+        share = "all of them" if asked is None else f"{most}{percent(asked, exact=True)} of them"
+        return f"{start} {rows} for {share} to end up {question.condition(self.name)}?"
+
+    def change_lines(self, most: int | None = None) -> list[tuple[str, str, str]]:
+        """Return name, effect and change of each feature, largest effect on the output first."""
+        return [
+            (one_line(name, NAME_WIDTH), effect, self.change_words(name))
+            for name, effect in zip(self.changes.index[:most], self.effects(), strict=False)
+        ]
+
 
 def differences(values: Any, probability: bool) -> list[str]:
     """Return differences of outputs as texts with the same decimals; points for probabilities.
@@ -132,67 +188,6 @@ def differences(values: Any, probability: bool) -> list[str]:
         small = number != 0 and np.isfinite(number) and not text.strip("+-0.,")
         texts.append("0" if number == 0 else f"under {10.0**-digits:g}" if small else text)
     return texts
-
-
-def answer_sentence(view: View) -> str:
-    """Return what it takes to get where, and the verdict."""
-    explanation = view.explanation
-    now, then = map(view.level, view.means)
-    status, reached = explanation.status, explanation.certificate.reached
-    if not view.moved.any():
-        if reached is not None:
-            return f"{capital(str(status.verdict))}: {reached_sentence(reached, view.name)}."
-        return f"Nothing changes: the mean {view.output} stays at {now} ({status})."
-    rows = f"{int(view.moved.sum()):,} of {view.rows:,} rows are changed"
-    if reached is not None:
-        verdict = str(explanation.certificate.verdict).capitalize()
-        return f"{verdict}. {capital(reached_sentence(reached, view.name))}. {rows}."
-    goes = f"the mean {view.output} goes from {now} to {then}."
-    if explanation.ok:
-        return f"{rows}: {goes}"
-    return f"Not reached within the bounds: {rows}, and {goes}"
-
-
-def first_changes(view: View) -> tuple[str, ...]:
-    """Return the features with the largest effect on the output, and how they change."""
-    changes = view.changes
-    effect = changes["effect"].abs().fillna(changes["share"])
-    named = changes.index[(changes["rows_moved"] > 0) & (effect >= LEAST_NAMED * effect.max())]
-    return tuple(
-        f"{one_line(name, NAME_WIDTH)}: {view.change_words(name)}" for name in named[:NAMED]
-    )
-
-
-def headline_of(view: View) -> str:
-    """Return the answer as one line of text."""
-    sentence, changes = answer_sentence(view), first_changes(view)
-    return f"{sentence} Most of all: {'; '.join(changes)}." if changes else sentence
-
-
-def question_sentence(view: View) -> str:
-    """Return what was asked, as the question that the page answers."""
-    certificate, rows = view.explanation.certificate, f"{view.rows:,} rows"
-    start = "What would have to be different about"
-    if certificate.reached is None:
-        target = view.explanation.problem.target
-        wanted = target.describe() if hasattr(target, "describe") else target.name
-        return f"{start} {rows} for the model to give {wanted}?"
-    question, asked = certificate.reached.question, certificate.reached.asked
-    if question.kind == "mean":
-        verb = "move by" if question.relative else "be"
-        number = question.number(question.mean)
-        return f"{start} {rows} for their mean {question.output(view.name)} to {verb} {number}?"
-    most = "at most " if question.falling else ""
-    share = "all of them" if asked is None else f"{most}{percent(asked, exact=True)} of them"
-    return f"{start} {rows} for {share} to end up {question.condition(view.name)}?"
-
-
-def change_lines(view: View, most: int | None = None) -> list[tuple[str, str, str]]:
-    """Return name, effect and change of each feature, largest effect on the output first."""
-    return [
-        (one_line(name, NAME_WIDTH), effect, view.change_words(name))
-        for name, effect in zip(view.changes.index[:most], view.effects(), strict=False)
-    ]
 
 
 def capital(text: str) -> str:
