@@ -22,7 +22,7 @@ from elsewise.certificate import share_limit
 from elsewise.cli import main
 from elsewise.errors import InvalidInput, SavedRunError
 from elsewise.policy import Count
-from elsewise.policy._memo import in_words
+from elsewise.policy._policy import in_words
 from elsewise.policy._rule import grow_rule, holds
 from elsewise.policy._select import Caps, choose_actions, far_price, serve
 

@@ -18,7 +18,7 @@ import elsewise as ew
 import people
 from elsewise import analysis, report
 from elsewise.errors import InvalidInput
-from elsewise.report import _other_pages, _summary, _view
+from elsewise.report import _other_pages, _view
 from elsewise.report._render import frame_table
 from elsewise.request import Kind
 from elsewise.request._kinds import Verdict
@@ -156,7 +156,7 @@ def test_numbers_equal_the_explanations(page: Page, explanation: ew.Explanation)
         assert place
         assert f"{100 * row['share']:.0f}%" in cells
     assert explanation.problem.target.name in page.text
-    assert _summary.fingerprints(explanation)["data"] in page.text
+    assert _view.fingerprints(explanation)["data"] in page.text
     assert "numpy" in page.text
 
 

@@ -12,8 +12,15 @@ from joblib.parallel import get_active_backend
 from tqdm.auto import tqdm
 
 from elsewise._explain import explain_request
-from elsewise.batch._pickling import drop_model, dumps_array, loads_array
-from elsewise.batch._results import Explanations, Failure, failure, title
+from elsewise.batch._results import (
+    Explanations,
+    Failure,
+    drop_model,
+    dumps_array,
+    failure,
+    loads_array,
+    title,
+)
 from elsewise.errors import InvalidInput
 from elsewise.explanation import Explanation
 from elsewise.request import Request

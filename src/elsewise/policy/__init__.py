@@ -7,7 +7,6 @@ counted on rows that were held out.
 from __future__ import annotations
 
 from elsewise.policy._build import build_policy
-from elsewise.policy._memo import summary_of
-from elsewise.policy._policy import Count, Line, Policy
+from elsewise.policy._policy import Count, Line, Policy, summary_of
 
 __all__ = ["Count", "Line", "Policy", "build_policy", "summary_of"]

@@ -17,8 +17,7 @@ from elsewise.errors import InvalidInput
 from elsewise.policy._actions import movables
 from elsewise.policy._candidates import Ground, Table, propose, refine
 from elsewise.policy._cost_table import Standing, Trial, prices_of
-from elsewise.policy._memo import CHEAPEST, in_words
-from elsewise.policy._policy import Count, Line, Policy
+from elsewise.policy._policy import CHEAPEST, Count, Line, Policy, in_words
 from elsewise.policy._rule import Condition, grow_rule, rule_words
 from elsewise.policy._select import Caps, choose_actions, is_served, serve
 from elsewise.request import Kind, Verdict, halve

@@ -16,8 +16,15 @@ from elsewise.report._first_screen import first_screen
 from elsewise.report._other_pages import render_comparison, render_difference
 from elsewise.report._page import certificate_tables, folded_sections, sections
 from elsewise.report._render import fill
-from elsewise.report._summary import answer, change_table, headline, summary
-from elsewise.report._view import View, assumptions, certificate_words
+from elsewise.report._view import (
+    View,
+    answer,
+    assumptions,
+    certificate_words,
+    change_table,
+    headline,
+    summary,
+)
 
 if TYPE_CHECKING:
     from elsewise.analysis import Effects, Frontier, Stability

@@ -27,8 +27,7 @@ from elsewise.report._render import (
     frame_table,
     placed_bars,
 )
-from elsewise.report._summary import drift, fingerprints
-from elsewise.report._view import View, capital, interval_words
+from elsewise.report._view import View, capital, drift, fingerprints, interval_words
 from elsewise.text import amount, one_line, percent
 
 if TYPE_CHECKING:
