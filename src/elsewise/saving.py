@@ -350,25 +350,20 @@ def _check_step(step: Step, sizes: tuple[int, int, int]) -> None:
 
 
 def _steps(arrays: dict[str, np.ndarray], outputs: Outputs) -> tuple[Step, ...]:
-    tables = {
-        name.removesuffix("_sizes"): _split(arrays, name.removesuffix("_sizes"))
-        for name in arrays
-        if name.endswith("_sizes")
-    }
-
+    names = [name.removesuffix("_sizes") for name in arrays if name.endswith("_sizes")]
+    tables = {name: _split(arrays, name) for name in names}
     like = outputs.place(arrays["factual"][:1])
 
     def at(name: str, k: int) -> Array:
         # Sources are numbers of a list, which stay on the host.
         return tables[name][k] if name == "edit_sources" else outputs.place(tables[name][k])
 
-    def part(name: str, k: int) -> Any:
+    def part(name: str, k: int, key: str = "") -> Any:
+        """A record of a step; None where the table ``key`` of its part is empty."""
+        if key and (key not in tables or not len(tables[key][k])):
+            return None
         kind = STEP_PARTS[name][1]
-        names = [field.name for field in dataclasses.fields(kind)]
-        return kind(**{field: at(f"{name}_{field}", k) for field in names})
-
-    def has(name: str, k: int) -> bool:
-        return name in tables and tables[name][k].shape[0] > 0
+        return kind(**{f.name: at(f"{name}_{f.name}", k) for f in dataclasses.fields(kind)})
 
     return tuple(
         Step(
@@ -376,8 +371,8 @@ def _steps(arrays: dict[str, np.ndarray], outputs: Outputs) -> tuple[Step, ...]:
             directions=directions_like(unpack_directions(tables["directions"][k]), like),
             anchors=part("anchor", k),
             output_directions=at("output_directions", k),
-            wanted=part("wanted", k) if has("wanted_knots", k) else None,
-            edits=part("edit", k) if has("edit_sources", k) else None,
+            wanted=part("wanted", k, "wanted_knots"),
+            edits=part("edit", k, "edit_sources"),
             sparsity=float(arrays["sparsities"][k]),
         )
         for k, eta in enumerate(arrays["etas"])

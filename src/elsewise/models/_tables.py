@@ -30,29 +30,24 @@ CHUNK_BYTES = 1 << 25
 
 DOUBLE: np.dtype[Any] = np.dtype(np.float64)
 
-OPS: dict[str, Callable[[np.ndarray, Any], np.ndarray]] = {
-    "add": lambda x, value: x + value,
-    "subtract": lambda x, value: x - value,
-    "multiply": lambda x, value: x * value,
-    "divide": lambda x, value: x / value,
-    "fill": lambda x, value: np.where(np.isnan(x), value, x),
-    "lower": lambda x, value: np.maximum(x, value),
-    "upper": lambda x, value: np.minimum(x, value),
-    "isnan": lambda x, value: np.isnan(x).astype(np.float64),
+# Steps of arithmetic, and their slopes given their values; clipping has no slope to rely on.
+OPS: dict[str, tuple[Callable[..., Any], Callable[..., Any] | None]] = {
+    "add": (np.add, np.ones_like),
+    "subtract": (np.subtract, np.ones_like),
+    "multiply": (np.multiply, np.asarray),
+    "divide": (np.divide, lambda values: 1.0 / values),
+    "fill": (lambda x, value: np.where(np.isnan(x), value, x), np.ones_like),
+    "lower": (np.maximum, None),
+    "upper": (np.minimum, None),
+    "isnan": (lambda x, value: np.isnan(x).astype(np.float64), np.zeros_like),
 }
 LINEAR = frozenset({"add", "subtract", "multiply", "divide"})
-# Slope of each step of arithmetic that does not have slope 1; clipping has no slope to rely on.
-GAIN: dict[str, Callable[[np.ndarray], np.ndarray]] = {
-    "multiply": lambda values: values,
-    "divide": lambda values: 1.0 / values,
-    "isnan": lambda values: 0.0 * values,
-}
 
 
 def _after(values: np.ndarray, ops: Iterable[tuple[str, Any]]) -> np.ndarray:
     """Return numbers after arithmetic, step by step in their own precision."""
     for name, operand in ops:
-        values = OPS[name](values, operand).astype(values.dtype, copy=False)
+        values = OPS[name][0](values, operand).astype(values.dtype, copy=False)
     return values
 
 
@@ -167,10 +162,10 @@ class Tables:
         for part in self.numbers:
             gain = np.ones(len(part.positions))
             for name, values in part.ops:
-                if name in ("lower", "upper"):
+                slope = OPS[name][1]
+                if slope is None:
                     return None
-                if name in GAIN:
-                    gain = gain * GAIN[name](values)
+                gain = gain * slope(values)
             places: Any = part.sources
             np.add.at(slopes.T, places, (self.weights[:, part.positions] * gain).T)
         return slopes
