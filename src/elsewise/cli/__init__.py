@@ -36,7 +36,6 @@ from elsewise.saving import OWN, load
 from elsewise.settings import Settings
 
 if TYPE_CHECKING:
-    from elsewise.analysis import Frontier
     from elsewise.explanation import Explanation
 
 __all__ = ["main"]
@@ -72,6 +71,7 @@ def demo(given: Namespace) -> int:
 )
 def explain(given: Namespace) -> int:
     """Explain rows and write the run, its exports and a report to a folder."""
+    # Options are called like the keys of a study, but for its assertions.
     known: dict[str, Any] = {f.name: getattr(given, f.name, ()) for f in fields(Study)}
     known["bounds"] = _inputs.parse_bounds(given.bounds)
     asked = Study(**known)
@@ -79,14 +79,18 @@ def explain(given: Namespace) -> int:
     question = _question(asked, Path(), given)
     with folder_in_place(given.out, OWN, "--out") as folder, interruptible() as stopped:
         explanation = explain_rows(**question, progress=progress, stop=stopped)
-        curve = None
-        if given.frontier and not stopped():
-            curve = explanation.frontier(progress=progress)
-        files, escaped = _write_run(explanation, folder, kinds, given.name, curve)
+        wanted = given.frontier and not stopped()
+        curve = explanation.frontier(progress=progress) if wanted else None
+        explanation.save(folder)
+        about = {"command": shlex.join(["elsewise", *sys.argv[1:]]), "output": given.name}
+        (folder / COMMAND).write_text(json.dumps(about), encoding="utf-8")
+        files, escaped = export(explanation, folder, kinds, given.name)
+        reports.write(explanation, folder / "report.html", **about, frontier=curve)
     words = f"Run: {given.out}\nReport: {given.out / 'report.html'}"
     if stopped():
         words = f"Interrupted: this is the best found so far.\n{words}"
     words = f"{_escaped_notice(escaped)}{words}"
+    files.append("report.html")
     return _end(explanation, given.name, files, words, given, interrupted=stopped())
 
 
@@ -136,20 +140,6 @@ def _end(
             say(f"Notice: {notice}.")
         say(words if explanation.ok else f"{explanation.status}.\n{words}")
     return code
-
-
-def _write_run(
-    explanation: Explanation, folder: Path, kinds: Sequence[str], name: str, curve: Frontier | None
-) -> tuple[list[str], int]:
-    """Fill the folder of a run; returns its exports, and what was escaped in them."""
-    explanation.save(folder)
-    typed = shlex.join(["elsewise", *sys.argv[1:]])
-    about = json.dumps({"command": typed, "output": name})
-    (folder / COMMAND).write_text(about, encoding="utf-8")
-    files, escaped = export(explanation, folder, kinds, name)
-    page = folder / "report.html"
-    reports.write(explanation, page, output=name, command=typed, frontier=curve)
-    return [*files, "report.html"], escaped
 
 
 @command(
