@@ -40,23 +40,19 @@ class View:
 
     def __init__(self, explanation: Explanation, output: str = "") -> None:
         self.explanation = explanation
+        self.rows = len(explanation.outputs)
+        """Number of explained rows."""
+        self.probability = bool(explanation.problem.outputs.probability)
+        """Whether outputs are probabilities, which are said in per cent."""
         self.name = output
         """What the user calls the model's output; nothing where nobody said."""
-
-    @property
-    def output(self) -> str:
+        self.output = output or ("predicted probability" if self.probability else "model output")
         """What the model's output is called."""
-        return self.name or ("predicted probability" if self.probability else "model output")
-
-    @property
-    def probability(self) -> bool:
-        """Whether outputs are probabilities, which are said in per cent."""
-        return bool(self.explanation.problem.outputs.probability)
-
-    @property
-    def rows(self) -> int:
-        """Number of explained rows."""
-        return len(self.explanation.outputs)
+        self.unit = ", points" if self.probability else ""
+        """What a heading adds to the effects of features, which are points for probabilities."""
+        column = explanation.main_output
+        self.both = explanation.factual_outputs[:, column], explanation.outputs[:, column]
+        """The output that was asked about, (n,) each, before and after."""
 
     @cached_property
     def changes(self) -> pd.DataFrame:
@@ -90,12 +86,6 @@ class View:
         moving = squares > 0
         return float(np.sqrt(np.mean(squares[moving]))) if moving.any() else 0.0
 
-    @property
-    def both(self) -> tuple[np.ndarray, np.ndarray]:
-        """The output that was asked about, (n,) each, before and after."""
-        explanation, column = self.explanation, self.explanation.main_output
-        return explanation.factual_outputs[:, column], explanation.outputs[:, column]
-
     @cached_property
     def means(self) -> tuple[float, float]:
         """Mean of the output that was asked about, before and after."""
@@ -105,11 +95,6 @@ class View:
     def level(self, value: float) -> str:
         """Return a model output: a percentage if outputs are probabilities."""
         return percent(value, fine=True) if self.probability else amount(value)
-
-    @property
-    def unit(self) -> str:
-        """What a heading adds to the effects of features, which are points for probabilities."""
-        return ", points" if self.probability else ""
 
     def change_words(self, name: Hashable) -> str:
         """Return how a feature changes in the rows in which it does."""
