@@ -177,13 +177,13 @@ def test_changes_draws_effects_directions_and_sizes(explanation: ew.Explanation)
     assert np.all(np.diff(table["effect"].abs()) <= 0)
     words = dict(zip(labels(ax), (text.get_text() for text in ax.texts), strict=True))
     before, after = explanation.factual, explanation.counterfactual
-    for name in ("home", "debt"):
+    for name in ("home", "income"):
         moved = (before[name] != after[name]) & ~(before[name].isna() & after[name].isna())
         assert words[name].startswith(f"{moved.sum()} rows")
     assert words["home"].endswith(" rows")
-    gaps = (after["debt"] - before["debt"])[after["debt"] != before["debt"]].dropna()
+    gaps = (after["income"] - before["income"])[after["income"] != before["income"]].dropna()
     arrow = "▲" if gaps.median() > 0 else "▼"
-    assert words["debt"].endswith(f", {arrow} {amount(abs(gaps.median()))} in the median")
+    assert words["income"].endswith(f", {arrow} {amount(abs(gaps.median()))} in the median")
 
 
 def test_flows_carry_the_rows_that_change(explanation: ew.Explanation) -> None:
@@ -238,7 +238,7 @@ def test_moves_are_counted_around_zero(explanation: ew.Explanation) -> None:
 
 
 def test_dumbbells_lead_from_before_to_after(explanation: ew.Explanation) -> None:
-    column = analysis.column_named(explanation, "debt")
+    column = analysis.column_named(explanation, "income")
     moved = int(column.moved.sum())
     grouped, single = charts.dumbbells(column), charts.dumbbells(column, single=True)
     for chart in (grouped, single):
