@@ -35,12 +35,10 @@ def dumps_array(value: Any, argument: str) -> np.ndarray:
     try:
         content = cloudpickle.dumps(value)
     except Exception as error:  # what pickling raises depends on what is being pickled
-        raise InvalidInput(
-            argument,
-            expected="something that can be pickled, to travel to the workers",
-            received=f"{type(value).__name__} ({type(error).__name__}: {error})",
-            fix="use jobs=1, or joblib.parallel_config(backend='threading')",
-        ) from error
+        expected = "something that can be pickled, to travel to the workers"
+        received = f"{type(value).__name__} ({type(error).__name__}: {error})"
+        fix = "use jobs=1, or joblib.parallel_config(backend='threading')"
+        raise InvalidInput(argument, expected=expected, received=received, fix=fix) from error
     return np.frombuffer(content, dtype=np.uint8)
 
 

@@ -97,16 +97,14 @@ class Reader:
 
     def changed(self, columns: Iterable[Column], *ops: tuple[str, Any]) -> list[Column]:
         """Return the columns after arithmetic with one value each, or one for all."""
-        columns = list(columns)
+        found, columns = [], list(columns)
         table = [(name, np.broadcast_to(value, len(columns))) for name, value in ops]
-        return [
-            column
-            if self.is_finite(column)
-            else replace(
-                column, ops=column.ops + tuple(Op(n, float(values[k])) for n, values in table)
-            )
-            for k, column in enumerate(columns)
-        ]
+        for k, column in enumerate(columns):
+            if not self.is_finite(column):
+                more = tuple(Op(name, float(values[k])) for name, values in table)
+                column = replace(column, ops=column.ops + more)
+            found.append(column)
+        return found
 
     def cut(self, column: Column, cuts: Any, *, exact: bool) -> Column:
         """Return a number's column after an encoder of its values (``exact``) or of bins."""
@@ -128,9 +126,8 @@ class Reader:
         as_frame = raw and (any(finite) or hasattr(step, "feature_names_in_"))
         nested = any(isinstance(column.origin, tuple) for column in columns)
         if nested or (any(finite) and not as_frame) or not columns:
-            raise Unreadable(
-                f"{type(step).__name__} reads several columns that were changed before"
-            )
+            name = type(step).__name__
+            raise Unreadable(f"{name} reads several columns that were changed before")
         call = Call(step, tuple(columns), as_frame)
         self.calls.append(call)
         count = self.width_of(call) if width is None else width
@@ -145,15 +142,13 @@ def _pipeline(reader: Reader, step: Any, columns: Columns, width: Width) -> list
 
 def _column_transformer(reader: Reader, step: Any, columns: Columns, width: Width) -> list[Column]:
     inputs = step._transformer_to_input_indices  # the only place that has them resolved
-    parts: list[tuple[int, list[Column]]] = []
+    parts: dict[int, list[Column]] = {}
     for name, transformer, _ in step.transformers_:
         place = step.output_indices_[name]
         if place.stop > place.start:
             chosen = [columns[k] for k in inputs[name]]
-            found = reader.read(transformer, chosen, place.stop - place.start)
-            parts.append((place.start, found))
-    parts.sort(key=lambda part: part[0])
-    return [column for _, found in parts for column in found]
+            parts[place.start] = reader.read(transformer, chosen, place.stop - place.start)
+    return [column for start in sorted(parts) for column in parts[start]]
 
 
 def _union(reader: Reader, step: Any, columns: Columns, width: Width) -> list[Column]:
@@ -183,9 +178,8 @@ def _scaler(*attributes: tuple[str, str]) -> Callable[..., list[Column]]:
 
 
 def _imputer(reader: Reader, step: Any, columns: Columns, width: Width) -> list[Column]:
-    numbers = [not reader.is_finite(column) for column in columns]
     looks_for_nan = isinstance(step.missing_values, float) and np.isnan(step.missing_values)
-    if any(numbers) and not looks_for_nan:
+    if not looks_for_nan and not all(map(reader.is_finite, columns)):
         raise Unreadable("SimpleImputer of numbers other than missing ones")
     filled = [
         column if reader.is_finite(column) else reader.changed([column], ("fill", value))[0]

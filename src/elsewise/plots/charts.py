@@ -196,12 +196,9 @@ def columns_of(records: pd.DataFrame, *names: str) -> pd.DataFrame:
         raise InvalidInput("records", expected=expected, received=type(records).__name__, fix=fix)
     lacking = [name for name in names if name not in records.columns]
     if lacking or records.empty:
-        raise InvalidInput(
-            "records",
-            expected=f"rows with the columns {', '.join(names)}",
-            received=f"no column {lacking[0]!r}" if lacking else "no rows",
-            fix="rename the columns of the frame",
-        )
+        expected, fix = f"rows with the columns {', '.join(names)}", "rename the frame's columns"
+        received = f"no column {lacking[0]!r}" if lacking else "no rows"
+        raise InvalidInput("records", expected=expected, received=received, fix=fix)
     return records
 
 
