@@ -40,7 +40,7 @@ def explained(target: ew.targets.Target | None = None, **limits: float) -> ew.Ex
         frame(),
         target=target or ew.targets.at_least(0.6),
         bounds=ew.Bounds(**(limits or {"inputs": 0.5, "outputs": 0.12})),
-        settings=ew.Settings(iterations=12, draws=99),
+        settings=ew.Settings(iterations=12, draws=99, slack=0.0),
     )
 
 

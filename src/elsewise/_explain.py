@@ -310,7 +310,7 @@ def _question_status(certificate: Certificate) -> Status:
         reached=reached.reached,
         limit=reached.limit,
         binding=missed or reached.binding or None,
-        reachable=certificate.sides[missed].at_most if missed else None,
+        reachable=certificate.at_most[missed] if missed else None,
         rows_needed=certificate.rows_needed,
         reason=" and ".join(stayed_lines(reached)),
     )
@@ -368,8 +368,11 @@ def _fitted(
 ) -> tuple[Solution, list[Iteration]]:
     """Fit with limits a little tighter than asked for, to leave room for rows not seen yet."""
     bounds = problem.bounds
-    inputs, outputs = (side and side / MARGIN for side in (bounds.inputs, bounds.outputs))
-    tight = replace(problem, bounds=replace(bounds, inputs=inputs, outputs=outputs))
+    inputs, outputs, moves = (
+        side and side / MARGIN for side in (bounds.inputs, bounds.outputs, bounds.moves)
+    )
+    tighter = replace(bounds, inputs=inputs, outputs=outputs, moves=moves)
+    tight = replace(problem, bounds=tighter)
     search = iterate(tight, settings, watch.stop, shorter=True)
     solution, records = _watched(search, watch.progress)
     if solution.outcome is Outcome.NOT_FEASIBLE:
@@ -406,7 +409,7 @@ def _status(solution: Solution, certificate: Certificate) -> Status:
     return replace(
         told,
         binding=missed if found else solution.binding,
-        reachable=certificate.sides[missed].at_most if found else solution.reachable,
+        reachable=certificate.at_most[missed] if found else solution.reachable,
         rows_needed=certificate.rows_needed,
     )
 

@@ -20,7 +20,7 @@ import elsewise as ew
 import people
 from elsewise import report
 from elsewise.certificate import Certificate, probability_text
-from elsewise.certificate._certify import _compared_support, _row_move
+from elsewise.certificate._certify import _compared_support, certify_moves
 from elsewise.confidence import Method
 from elsewise.errors import InvalidInput
 from elsewise.features import Feature, largest_squared_move
@@ -532,7 +532,7 @@ def test_the_limit_of_the_row_move_covers_and_bounds_the_unsliced_distance(
         problem, _ = pose(request, ew.Bounds())
         population = populate(problem)
         codes = np.asarray(population.codes) + np.stack([step, np.zeros(200)], axis=1)
-        found = _row_move(problem, population, Rows(codes, population.outputs))
+        found = certify_moves(problem, population, Rows(codes, population.outputs))
         scale = problem.schema["a"].scale
         assert found.estimate == pytest.approx(np.sqrt(np.mean((step / scale) ** 2)))
         limits.append(found.upper * scale)

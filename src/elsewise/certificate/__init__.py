@@ -6,7 +6,7 @@ time, with `certify_inputs` and `certify_outputs`.
 
 from __future__ import annotations
 
-from elsewise.certificate._certify import certify, certify_inputs, certify_outputs
+from elsewise.certificate._certify import certify, certify_inputs, certify_moves, certify_outputs
 from elsewise.certificate._numbers import Reached, cutoffs, share_limit
 from elsewise.certificate._record import Certificate, Evidence
 from elsewise.certificate._wording import (
@@ -26,6 +26,7 @@ __all__ = [
     "Verdict",
     "certify",
     "certify_inputs",
+    "certify_moves",
     "certify_outputs",
     "cutoffs",
     "interval_text",

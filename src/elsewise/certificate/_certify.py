@@ -82,11 +82,12 @@ def certify(
         rows=int(rows.codes.shape[0]),
         readouts=read_out(problem, before, after, cuts),
         reached=reached,
-        row_move=_row_move(problem, population, rows, still=still),
+        row_move=certify_moves(problem, population, rows, still=still),
+        moves_bound=bounds.moves,
     )
 
 
-def _row_move(
+def certify_moves(
     problem: Problem, population: Population, rows: Rows, *, still: bool = False
 ) -> Interval:
     """Root mean square move of a row, sqrt(E |phi(T(x)) - phi(x)|^2), with its limits.

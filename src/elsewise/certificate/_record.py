@@ -84,6 +84,8 @@ class Certificate:
     row_move: Interval | None = None
     """Root mean square move of a row in standard deviations, undivided by the dimension: its upper
     limit bounds the unsliced 2-Wasserstein distance of the inputs."""
+    moves_bound: float | None = None
+    """What was asked of that limit; None: no bound."""
     ended: Verdict | None = None
     """How the search ended, where that says more than the numbers: nothing to do, not found, not
     possible."""
@@ -94,9 +96,18 @@ class Certificate:
         return {"inputs": self.inputs, "outputs": self.outputs}
 
     @property
+    def at_most(self) -> dict[str, float]:
+        """What is compared with the bounds on inputs, outputs and moves, by their names."""
+        found = {name: side.at_most for name, side in self.sides.items()}
+        move = self.row_move
+        return found if move is None else {**found, "moves": move.at_most}
+
+    @property
     def missed(self) -> str | None:
-        """The name of the first side that misses its bound; None where none does."""
-        return next((name for name, side in self.sides.items() if not side.met), None)
+        """The name of the first bound that is missed; None where none is."""
+        moves = self.moves_bound is None or self.at_most["moves"] <= self.moves_bound
+        sides = (name for name, side in self.sides.items() if not side.met)
+        return next(sides, None if moves else "moves")
 
     @property
     def met(self) -> bool:
@@ -113,7 +124,7 @@ class Certificate:
         if self.ended is Verdict.NOTHING_TO_DO and (self.met or (reached and reached.ok)):
             return self.ended
         # Neither a question nor a bound: there is nothing that could be missed.
-        if reached is None and all(side.bound is None for side in sides):
+        if reached is None and self.moves_bound is None and all(s.bound is None for s in sides):
             return self.ended or Verdict.DESCRIBED
         if self.met:
             if self.kind is Kind.IN_SAMPLE:
@@ -123,6 +134,8 @@ class Certificate:
             return Verdict.REACHED if told and self.kind is Kind.HELD_OUT else Verdict.CERTIFIED
         # Not proven on these rows, but more rows would do.
         hopeful = all(side.met or side.rows_needed is not None for side in sides)
+        move, bound = self.row_move, self.moves_bound
+        hopeful = hopeful and (move is None or bound is None or move.estimate <= bound)
         if hopeful and (reached is None or reached.ok):
             return Verdict.REACHED
         # How the search ended says why, where it can be said.

@@ -88,8 +88,8 @@ def interval_text(interval: Interval, share: bool = False) -> str:
     return f"{shown(interval.estimate)} ({shown(interval.lower)} to {shown(interval.upper)})"
 
 
-def move_sentence(row_move: Interval) -> str:
-    """Return how far a row moves, with its limit.
+def move_sentence(row_move: Interval, bound: float | None = None) -> str:
+    """Return how far a row moves, with its limit and bound.
 
     Examples
     --------
@@ -98,6 +98,10 @@ def move_sentence(row_move: Interval) -> str:
     'a row moves by 0.25 standard deviations (root mean square over all rows)'
     """
     limit = "" if row_move.upper is None else f", at most {row_move.upper:.3g}"
+    if bound is not None:
+        shown, against = format_distinct(row_move.at_most, bound)
+        sign = "<=" if row_move.at_most <= bound else ">"
+        limit = f", {'' if row_move.upper is None else 'at most '}{shown} {sign} bound {against}"
     return (
         f"a row moves by {row_move.estimate:.3g} standard deviations (root mean square over all "
         f"rows{limit})"
@@ -145,7 +149,7 @@ def distance_sentence(certificate: Certificate) -> str:
     bounded = {name: side for name, side in sides.items() if side.bound is not None}
     seen = "unseen rows" if certificate.kind is Kind.HELD_OUT else "rows"
     parts = []
-    for name, side in (bounded or sides).items():
+    for name, side in (bounded if bounded or certificate.moves_bound else sides).items():
         found = f"{side.estimate:.3g} reached on {certificate.rows:,} {seen}"
         if side.bound is not None:
             at_most, bound = format_distinct(side.at_most, side.bound)
@@ -154,6 +158,9 @@ def distance_sentence(certificate: Certificate) -> str:
             at_most = f"{side.at_most:.3g}"
         limit = "" if side.upper_limit is None else f" (at most {at_most})"
         parts.append(f"{name} distance: {found}{limit}")
+    move, most = certificate.row_move, certificate.moves_bound
+    if move is not None and most is not None:
+        parts.append(move_sentence(move, most))
     return "; ".join(parts)
 
 
@@ -175,7 +182,7 @@ def certificate_lines(certificate: Certificate) -> Iterator[str]:
         yield f"  {reached_sentence(certificate.reached)}"
         yield from (f"    {line}" for line in stayed_lines(certificate.reached))
     if certificate.row_move is not None:
-        yield f"  {move_sentence(certificate.row_move)}"
+        yield f"  {move_sentence(certificate.row_move, certificate.moves_bound)}"
         yield from (f"    {line}" for line in (certificate.row_move.notice,) if line)
     for name, side in certificate.sides.items():
         yield f"  {name}: {_side_text(side)}"

@@ -36,7 +36,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
         "sample:scores.csv[,column], group:scores.csv, distribution:beta,2,5."
     },
     "--bounds": {
-        "help": "inputs=0.2,outputs=0.1,confidence=0.95,trim=0.05,method=auto,"
+        "help": "inputs=0.2,outputs=0.1,moves=0.5,confidence=0.95,trim=0.05,method=auto,"
         "support=0:1,cutoff=0.5,reach=0.95,rows_moved=0.1,cells_per_row=2; all optional."
     },
     "--background": {

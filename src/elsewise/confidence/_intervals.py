@@ -37,6 +37,11 @@ class Interval:
     notice: str = ""
     """Why the interval may be too short; nothing if there is no reason."""
 
+    @property
+    def at_most(self) -> float:
+        """The upper limit, or the number itself where it is known."""
+        return self.estimate if self.upper is None else self.upper
+
     @classmethod
     def known(cls, value: float) -> Interval:
         """Return a number that is known, because the rows are the population.

@@ -366,6 +366,7 @@ def _origin(explanation: Explanation, command: str | None) -> Section:
         ("target", problem.target.name),
         ("input bound", "as small as possible" if bounds.inputs is None else bounds.inputs),
         ("output bound", "as small as possible" if bounds.outputs is None else bounds.outputs),
+        *([] if bounds.moves is None else [("bound on a row's move", bounds.moves)]),
         ("confidence", percent(bounds.confidence, exact=True)),
         ("trim", percent(bounds.trim, exact=True)),
         ("kind of limits", bounds.method),

@@ -225,7 +225,7 @@ def bounds_words(certificate: Certificate) -> list[str]:
 def certificate_words(certificate: Certificate, output: str = "") -> list[str]:
     """Return what a certificate says as sentences: what is reached, how far rows move, bounds."""
     move, reached = certificate.row_move, reached_words(certificate, output)
-    moved = "" if move is None else f"{capital(move_sentence(move))}."
+    moved = "" if move is None else f"{capital(move_sentence(move, certificate.moves_bound))}."
     return [*filter(None, (reached, moved)), *bounds_words(certificate)]
 
 

@@ -24,6 +24,7 @@ SHARE = Check(
 CHECKS = {
     "inputs": _distance("inputs"),
     "outputs": _distance("outputs"),
+    "moves": _distance("moves"),
     "reach": SHARE,
     "rows_moved": SHARE,
     "cells_per_row": Check(
@@ -70,6 +71,9 @@ class Bounds:
     """Bound on the upper limit of the input distance."""
     outputs: float | None = None
     """Bound on the upper limit of the output distance."""
+    moves: float | None = None
+    """Bound on the upper limit of a row's root mean square move, in standard deviations: a bound of
+    the unsliced distance of the inputs, too."""
     reach: float | None = None
     """Share of rows that is to arrive where the target wants every row: at_most, at_least, a
     constant with a tolerance, a label."""

@@ -11,10 +11,10 @@ import numpy as np
 from scipy.special import ndtri
 
 from elsewise._arrays import asarray_like, to_numpy
-from elsewise.certificate import certify_inputs
+from elsewise.certificate import certify_inputs, certify_moves
 from elsewise.confidence import steering_method
 from elsewise.moves import SPARSE, QuestionMap, Rows, Ways, find_ways, prepare, take_ways
-from elsewise.request import Problem, populate
+from elsewise.request import Bounds, Population, Problem, populate
 from elsewise.settings import Settings
 from elsewise.targets import Question
 
@@ -147,30 +147,35 @@ def _allowed(
     if bounds.rows_moved is not None:
         most = math.floor(bounds.rows_moved / slack * len(ways.costs) + 1e-9)
         count, limited = (most, "rows_moved") if most < count else (count, limited)
-    if bounds.inputs is not None and count > 0:
-        codes = ways.codes.copy()
-        population = populate(problem)
+    population = populate(problem)
+    for name, bound in _how_far(bounds, slack).items():
 
-        def within(number: int, draws: int) -> bool:
+        def within(number: int, draws: int, name: str = name, bound: float = bound) -> bool:
             moved = to_numpy(problem.factual).astype(np.float64).copy()
-            moved[order[:number]] = codes[order[:number]]
-            return _inputs_at_most(problem, population, moved, slack, draws)
+            moved[order[:number]] = ways.codes[order[:number]]
+            return _at_most(problem, population, moved, name, draws) <= bound
 
-        kept = _most(within, count, draws)
-        count, limited = (kept, "inputs") if kept < count else (count, limited)
+        kept = _most(within, count, draws) if count > 0 else count
+        count, limited = (kept, name) if kept < count else (count, limited)
     return count, limited if count < wanted else ""
 
 
-def _inputs_at_most(
-    problem: Problem, population: object, moved: np.ndarray, slack: float, draws: int
-) -> bool:
-    """Whether the input distance of moved rows (n, p) keeps its bound."""
+def _how_far(bounds: Bounds, slack: float) -> dict[str, float]:
+    """The bounds there are on how far rows go, divided by ``slack``."""
+    given = {"inputs": bounds.inputs, "moves": bounds.moves}
+    return {name: bound / slack for name, bound in given.items() if bound is not None}
+
+
+def _at_most(
+    problem: Problem, population: Population, moved: np.ndarray, name: str, draws: int
+) -> float:
+    """The limit of the input distance, or of the move of a row, of moved rows (n, p)."""
     rows = Rows(asarray_like(moved, problem.factual), problem.factual)
+    if name == "moves":
+        return certify_moves(problem, population, rows).at_most
     bounds = problem.bounds
     method = steering_method(bounds.method, bounds.trim, problem.factual.shape[0])
-    found = certify_inputs(problem, population, rows, draws, method=method)  # type: ignore[arg-type]
-    assert problem.bounds.inputs is not None  # or nobody would ask
-    return found.at_most <= problem.bounds.inputs / slack
+    return certify_inputs(problem, population, rows, draws, method=method).at_most
 
 
 def _most(holds: Callable[[int, int], bool], count: int, draws: int) -> int:
@@ -213,18 +218,18 @@ def _fit_mean(
         spread = float(np.var(gains if question.relative else before + sign * gains))
         amount += BETTING * _margin(spread / unseen, spread / len(before), level)
     rate, limited = _rate(ways, amount, problem.unit), ""
-    if problem.bounds.inputs is not None:
-        population = populate(problem)
-        powers = np.linspace(-16.0, 0.0, 65)
+    population, powers = populate(problem), np.linspace(-16.0, 0.0, 65)
+    for name, bound in _how_far(problem.bounds, 1.0 if unseen is None else TIGHTER).items():
 
-        def within(number: int, draws: int) -> bool:
-            rated = replace(recorded, rate=rate * 2.0 ** powers[number])
-            slack = 1.0 if unseen is None else TIGHTER
-            return _inputs_at_most(problem, population, take_ways(rated, ways)[0], slack, draws)
+        def within(
+            number: int, draws: int, name: str = name, bound: float = bound, rate: float = rate
+        ) -> bool:
+            moved, _ = take_ways(replace(recorded, rate=rate * 2.0 ** powers[number]), ways)
+            return _at_most(problem, population, moved, name, draws) <= bound
 
         kept = _most(within, len(powers) - 1, draws)
         if kept < len(powers) - 1:
-            rate, limited = (rate * 2.0 ** powers[kept] if kept else 0.0), "inputs"
+            rate, limited = (rate * 2.0 ** powers[kept] if kept else 0.0), name
     start = 0.0 if question.relative else float(before.mean())
     return Fitted(replace(recorded, rate=rate), ways, start + sign * amount, limited)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
+from dataclasses import replace
 
 from elsewise.request import Problem
 from elsewise.search._loop import State, init
@@ -37,7 +38,9 @@ def find_shorter_map(
     if solution.outcome is not Outcome.MET:
         return solution
     logit = logit_of(chosen)
-    state = yield from warm_start(problem, settings, init(problem, settings), should_stop, KICK)
+    weight = chosen.setup.motion.population_weight
+    first = init(problem, replace(settings, population_weight=weight))
+    state = yield from warm_start(problem, settings, first, should_stop, KICK)
     for more in MORE:
         wanted = logit + more * (sides[0].sign if len(sides) == 1 else 0.0)
         state = yield from run_at_eta(problem, settings, state, wanted, should_stop, REST)

@@ -6,7 +6,8 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-from elsewise.certificate import Evidence, certify_inputs, certify_outputs
+from elsewise._arrays import namespace, row_products
+from elsewise.certificate import certify_inputs, certify_moves, certify_outputs
 from elsewise.confidence import Method, steering_method
 from elsewise.measure import input_distance
 from elsewise.moves import Rows
@@ -26,28 +27,22 @@ class Side(NamedTuple):
     bound: float
     sign: float
     """+1 where a larger eta lowers this side's limit, else -1."""
-    certified: Callable[[State, int], Evidence]
-    """The certificate of a state, from that many bootstrap draws."""
+    at_most: Callable[[State, int], float]
+    """The limit that a certificate has of a state, from that many bootstrap draws."""
     draws: int
     """Draws of the certificate that counts."""
     seen: Callable[[State], float]
     """What stands for the limit between two certificates: cheap, and about proportional to it."""
     other: Callable[[State], float]
     """Distance on the other side."""
-    known: Callable[[State], float] | None = None
-    """The limit itself, where it needs no certificate."""
 
     def limit(self, state: State) -> float:
         """The limit that steers the search: the certificate's own method, with fewer draws."""
-        if self.known is not None:
-            return self.known(state)
-        return self.certified(state, min(self.draws, SEARCH_DRAWS)).at_most
+        return self.at_most(state, min(self.draws, SEARCH_DRAWS))
 
     def met(self, state: State) -> bool:
-        """Whether the certificate that counts, or the known limit, is within the bound."""
-        if self.known is not None:
-            return self.known(state) <= self.bound
-        return self.certified(state, self.draws).met
+        """Whether the certificate that counts is within the bound."""
+        return self.at_most(state, self.draws) <= self.bound
 
 
 def bounded_sides(
@@ -65,7 +60,34 @@ def bounded_sides(
 def distance_side(problem: Problem, settings: Settings, distance: float) -> Side:
     """The side of outputs whose distance itself, not a limit of it, is to be at most so large."""
     _, outputs = _sides(problem, settings)
-    return outputs._replace(bound=distance, known=_output_distance, seen=_output_distance)
+
+    def known(state: State, draws: int) -> float:
+        return state.record.outputs
+
+    return outputs._replace(bound=distance, at_most=known, seen=_output_distance)
+
+
+def moves_side(problem: Problem, settings: Settings) -> Side | None:
+    """The side of the rows' own moves; None where they have no bound."""
+    bound = problem.bounds.moves
+    if bound is None:
+        return None
+
+    def at_most(state: State, draws: int) -> float:
+        still, population = _is_still(state, settings), state.setup.population
+        return certify_moves(problem, population, state.rows, still=still).at_most
+
+    return Side("moves", bound, -1.0, at_most, settings.draws, row_move, _output_distance)
+
+
+def row_move(state: State) -> float:
+    """Root mean square move of the rows, in standard deviations."""
+    moves = state.embedded - state.setup.population.embedded
+    return math.sqrt(float(namespace(moves).mean(row_products(moves, moves))))
+
+
+def _is_still(state: State, settings: Settings) -> bool:
+    return state.trail is None and not settings.start_noise
 
 
 def _sides(problem: Problem, settings: Settings, steering: bool = True) -> tuple[Side, Side]:
@@ -74,18 +96,18 @@ def _sides(problem: Problem, settings: Settings, steering: bool = True) -> tuple
     if steering:
         method = steering_method(bounds.method, bounds.trim, problem.factual.shape[0])
 
-    def inputs(state: State, draws: int) -> Evidence:
-        still = state.trail is None and not settings.start_noise
-        return certify_inputs(
-            problem, state.setup.population, state.rows, draws, method=method, still=still
-        )
+    def inputs(state: State, draws: int) -> float:
+        still, population = _is_still(state, settings), state.setup.population
+        found = certify_inputs(problem, population, state.rows, draws, method=method, still=still)
+        return found.at_most
 
-    def outputs(state: State, draws: int) -> Evidence:
+    def outputs(state: State, draws: int) -> float:
         rows = state.rows
         # The certificate that counts asks the model; a compiled pipeline says the same to 1e-12.
         if problem.precise is not problem.outputs and not getattr(problem.precise, "exact", False):
             rows = Rows(rows.codes, problem.outputs.values(rows.codes))
-        return certify_outputs(problem, state.setup.population, rows, draws, method=method)
+        population = state.setup.population
+        return certify_outputs(problem, population, rows, draws, method=method).at_most
 
     distance = selection_distance(problem)
 

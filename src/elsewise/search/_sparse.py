@@ -6,12 +6,11 @@ import math
 from collections.abc import Generator
 from dataclasses import replace
 
-from elsewise._arrays import Array, namespace, row_products
 from elsewise.request import Problem
 from elsewise.search._loop import State
 from elsewise.search._outcome import Outcome, Solution
 from elsewise.search._runs import ShouldStop, logit_of, run_at_eta
-from elsewise.search._sides import bounded_sides, distance_side
+from elsewise.search._sides import bounded_sides, distance_side, moves_side, row_move
 from elsewise.settings import Settings
 
 # Prices of a changed cell that are gone through, doubling, in squared standard deviations.
@@ -40,11 +39,12 @@ def tidied(
     skip = budget == 0.0 or state.setup.motion.gradient
     if skip or solution.outcome not in (Outcome.MET, Outcome.CHOSEN):
         return solution
-    sides = [side for side in bounded_sides(problem, settings, steering=False) if side is not None]
+    bounded = *bounded_sides(problem, settings, steering=False), moves_side(problem, settings)
+    sides = [side for side in bounded if side is not None]
     if not any(side.name == "outputs" and not side.met(first) for side in sides):
         # No bound keeps the outputs from where they began: they stay as near as they are now.
         sides.append(distance_side(problem, settings, LOSS * state.record.outputs))
-    farthest = (1.0 + budget) * _row_move(state)
+    farthest = (1.0 + budget) * row_move(state)
     logit, price = logit_of(state), FIRST_PRICE
     while price <= LAST_PRICE:
         priced = replace(state, setup=replace(state.setup, sparsity=price))
@@ -55,17 +55,10 @@ def tidied(
             later = yield from run_at_eta(
                 problem, settings, priced, wanted, should_stop, ITERATIONS
             )
-            if _row_move(later) <= farthest and all(side.met(later) for side in sides):
+            if row_move(later) <= farthest and all(side.met(later) for side in sides):
                 state, logit = later, wanted
                 break
         else:
             break
         price *= 2.0
     return solution._replace(state=state)
-
-
-def _row_move(state: State) -> float:
-    """Root mean square move of the rows."""
-    moves: Array = state.embedded - state.setup.population.embedded
-    xp = namespace(moves)
-    return math.sqrt(float(xp.mean(row_products(moves, moves))))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Generator
+from dataclasses import replace
 
 from elsewise.request import Problem
 from elsewise.search._loop import State, init, run
@@ -11,7 +12,13 @@ from elsewise.search._outcome import Outcome, Solution
 from elsewise.search._pareto import knee_level, knee_reason, pareto_front
 from elsewise.search._runs import ShouldStop, clock, finish, logit_of
 from elsewise.search._shorter_map import find_shorter_map
-from elsewise.search._sides import Side, bounded_sides, distance_side, selection_distance
+from elsewise.search._sides import (
+    Side,
+    bounded_sides,
+    distance_side,
+    moves_side,
+    selection_distance,
+)
 from elsewise.search._sparse import tidied
 from elsewise.search._sweep import trace
 from elsewise.search._track_bound import (
@@ -42,14 +49,17 @@ def iterate(
     first = init(problem, settings)
     yield first
     inputs, outputs = bounded_sides(problem, settings)
+    moves = moves_side(problem, settings)
     if inputs is not None and outputs is not None:
         solution = yield from _both(problem, settings, first, inputs, outputs, should_stop)
-    elif (bounded := outputs or inputs) is not None:
+    elif (bounded := outputs or inputs or moves) is not None:
         solution = yield from _one(problem, settings, first, bounded, should_stop)
     else:
         solution = yield from _none(problem, settings, first, should_stop)
+    sides = [side for side in (outputs, inputs, moves) if side is not None]
+    if moves is not None and solution.outcome is Outcome.MET and not moves.met(solution.state):
+        solution = yield from _nearer(problem, settings, solution, sides, should_stop)
     if shorter:
-        sides = [side for side in (inputs, outputs) if side is not None]
         solution = yield from find_shorter_map(problem, settings, solution, sides, should_stop)
     return (yield from tidied(problem, settings, first, solution, should_stop))
 
@@ -79,8 +89,8 @@ def _both(
     # Eta may have narrowed away from a feasible value: the least output distance that the input
     # bound allows decides whether there is one.
     tightest = yield from _one(problem, settings, first, inputs, should_stop)
-    evidence = outputs.certified(tightest.state, settings.draws)
-    if evidence.met and inputs.met(tightest.state):
+    least = outputs.at_most(tightest.state, settings.draws)
+    if least <= outputs.bound and inputs.met(tightest.state):
         return Solution(tightest.state, Outcome.MET)
     nearest = yield from _one(problem, settings, first, outputs, should_stop)
     if outputs.met(nearest.state) and inputs.met(nearest.state):
@@ -91,7 +101,27 @@ def _both(
         outcome = Outcome.NOTHING_MOVES
     else:
         outcome = Outcome.NOT_FEASIBLE
-    return Solution(best, outcome, "outputs", evidence.at_most)
+    return Solution(best, outcome, "outputs", least)
+
+
+def _nearer(
+    problem: Problem,
+    settings: Settings,
+    solution: Solution,
+    sides: list[Side],
+    should_stop: ShouldStop,
+) -> Generator[State, None, Solution]:
+    """Look for rows that keep every bound, that on their moves too, by a price on moves alone."""
+    own = replace(settings, population_weight=0.0)
+    first = init(problem, own)
+    for side in (sides[0], sides[-1]):
+        found = yield from _one(problem, own, first, side, should_stop)
+        if all(each.met(found.state) for each in sides):
+            return found
+    moves = sides[-1]
+    return Solution(
+        solution.state, Outcome.NOT_FEASIBLE, moves.name, moves.at_most(solution.state, moves.draws)
+    )
 
 
 def _rank(problem: Problem, state: State) -> tuple[float, float]:
@@ -139,16 +169,16 @@ def _one(
 def _not_met(states: list[State], side: Side, should_stop: ShouldStop) -> Solution:
     """The least violating iterate, and what is reachable; x' comes first."""
     closest = min(states, key=side.limit)
-    evidence = side.certified(closest, side.draws)
+    least = side.at_most(closest, side.draws)
     if should_stop():
         outcome = Outcome.OUT_OF_TIME
-    elif evidence.met:
+    elif least <= side.bound:
         return Solution(closest, _moved(closest))
     elif all(state.record.inputs == 0 for state in states):
         outcome = Outcome.NOTHING_MOVES
     else:
         outcome = Outcome.NOT_FEASIBLE
-    return Solution(closest, outcome, side.name, evidence.at_most)
+    return Solution(closest, outcome, side.name, least)
 
 
 def _moved(state: State) -> Outcome:
