@@ -1,4 +1,4 @@
-"""Numbers, shares and names as people read them, and text files that appear whole."""
+"""Numbers, shares and names as people read them."""
 
 from __future__ import annotations
 
