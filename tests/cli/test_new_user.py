@@ -36,8 +36,8 @@ def test_there_are_five() -> None:
     assert all(words[0] == "elsewise" for words in others)
 
 
-def run(folder: Path, *words: str) -> None:
-    """Run the command, which has to work."""
+def run(folder: Path, *words: str) -> str:
+    """Run the command, which has to work; what it says."""
     done = subprocess.run(
         [COMMAND, *words],
         cwd=folder,
@@ -47,6 +47,7 @@ def run(folder: Path, *words: str) -> None:
         check=False,
     )
     assert done.returncode == 0, (words, done.stderr, done.stdout)
+    return done.stdout
 
 
 @pytest.mark.slow
@@ -69,3 +70,5 @@ def test_five_commands_lead_to_a_page_to_play_with(tmp_path: Path) -> None:
     moved = (tmp_path / "moved.csv").read_text("utf-8")
     assert ",000\n" in moved
     assert moved.count("\n") == 401
+    said = run(tmp_path, "policy", "run", "--model", "model.joblib", "--reach", "0.7")
+    assert "Asked: at least 70%" in " ".join(said.split())

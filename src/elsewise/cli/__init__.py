@@ -194,7 +194,7 @@ def explore(given: Namespace) -> None:
 
 
 @command(
-    "run --k --model --output --trust --cells --rule --budget --json",
+    "run --k --model --output --trust --cells --rule --reach --budget --json",
     model={"help": "As in explain; without it the run's saved policy is printed."},
 )
 def policy(given: Namespace) -> int:
@@ -203,7 +203,8 @@ def policy(given: Namespace) -> int:
     if given.model is not None:
         explanation = load(run, model=_loaded(given.model, given.output, given.trust))
         who = "rule" if given.rule else "choose"
-        found = explanation.policy(given.k, cells=given.cells, budget=given.budget, assign=who)
+        limits = {"reach": given.reach, "budget": given.budget}
+        found = explanation.policy(given.k, cells=given.cells, assign=who, **limits)
         found.save(run, run=False)
     elif place.is_file():
         found = Policy.load(run)

@@ -63,6 +63,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "--k": {"type": int, "default": 4, "help": "Most actions."},
     "--cells": {"type": int, "default": 2, "help": "Most changes an action makes."},
     "--rule": FLAG | {"help": "Say by a rule whom each action is for."},
+    "--reach": NUMBER | {"help": "Stop at this share of rows, such as 0.9."},
     "--budget": NUMBER | {"help": "Spend at most this on all rows."},
     "--junit": FILE | {"help": "A JUnit XML file."},
     "--markdown": FILE | {"help": "A summary in Markdown."},
