@@ -82,10 +82,10 @@ class Scenario:
             cells = {
                 trim: target_reference(fixed, rows, trim, like, theta) for trim in (0.0, *trims)
             }
-            first = Comparison.known_target(moving, cells[trims[0]], cells[0.0], trims[0])
-            return tuple(replace(first, known=cells[trim], trim=trim) for trim in trims)
-        compare = Comparison.paired if self.paired else Comparison.independent
-        first = compare(moving, fixed, trims[0])
+            first = Comparison.known_target(moving, cells.__getitem__, trims[0])
+        else:
+            compare = Comparison.paired if self.paired else Comparison.independent
+            first = compare(moving, fixed, trims[0])
         return tuple(replace(first, trim=trim) for trim in trims)
 
 

@@ -81,7 +81,7 @@ def prepare_sides(problem: Problem, population: Population, smoothing: float) ->
     across = asarray_like(directions, population.outputs)
     return Sides(
         population=population,
-        outputs=output_comparison(problem, population, population.outputs, across).prepared(),
+        outputs=output_comparison(problem, population, population.outputs, across),
         output_directions=across,
         partners=target_partners(problem, population, across),
         smoothing=smoothing,
@@ -238,7 +238,7 @@ def output_comparison(
 ) -> Comparison:
     """Outputs of the moved rows against the target, on these directions (K, M)."""
     theta = directions_like(directions, outputs)
-    trim = problem.bounds.trim
+    trim, size = problem.bounds.trim, outputs.shape[0]
     moving = project(outputs, theta)
     target = problem.target
     if isinstance(target, Sample):
@@ -247,17 +247,12 @@ def output_comparison(
         # ones are the target itself, known like a distribution.
         if not target.exact:
             return Comparison.independent(moving, values, trim=trim)
-        wanted, size = namespace(values).sort(values, axis=-1, stable=False), outputs.shape[0]
-        sides = reference(wanted, size, trim), reference(wanted, size)
-        return Comparison.known_target(moving, *sides, trim=trim)
+        wanted = namespace(values).sort(values, axis=-1, stable=False)
+        return Comparison.known_target(moving, lambda share: reference(wanted, size, share), trim)
     if isinstance(target, Derived) and not isinstance(target, Constant):
         return Comparison.paired(moving, project(population.wanted, theta), trim=trim)
-    size = outputs.shape[0]
     return Comparison.known_target(
-        moving,
-        target_reference(target, size, trim, outputs, theta),
-        target_reference(target, size, 0.0, outputs, theta),
-        trim=trim,
+        moving, lambda share: target_reference(target, size, share, outputs, theta), trim
     )
 
 

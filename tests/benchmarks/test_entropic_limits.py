@@ -73,7 +73,7 @@ def case(kind: str, rng: np.random.Generator) -> tuple[Comparison, float]:
     if kind == "paired":
         made = Comparison.paired(x, 0.2 + x + 0.5 * rng.normal(size=x.shape), 0.0)
         return made, math.sqrt(gaussian_cost(0.2, 1.0, math.sqrt(1.25), 0.3))
-    made = Comparison.known_target(x, KNOWN, KNOWN, 0.0)
+    made = Comparison.known_target(x, lambda trim: KNOWN, 0.0)
     return made, math.sqrt(gaussian_cost(0.3, 1.0, 0.8, 0.3))
 
 

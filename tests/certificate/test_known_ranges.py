@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -72,9 +73,11 @@ def test_an_exact_sample_near_its_target_is_covered_closely():
         rng = np.random.default_rng([1, repetition])
         wanted, output = np.sort(rng.beta(2.0, 2.0, (1, 30))), rng.beta(2.6, 2.0, (1, 150))
         truth = Comparison.independent(large, wanted, 0.05).distance
-        sides = reference(wanted, 150, 0.05), reference(wanted, 150)
         limit = certificate_limit(
-            Comparison.known_target(output, *sides, 0.05), 199, rng, support=(0.0, 1.0)
+            Comparison.known_target(output, partial(reference, wanted, 150), 0.05),
+            199,
+            rng,
+            support=(0.0, 1.0),
         ).upper(level)
         hits, widths = hits + (limit >= truth), [*widths, limit / truth]
     assert hits / 150 >= level - 4 * math.sqrt(level * (1 - level) / 150)

@@ -53,7 +53,7 @@ def to_constant(values: np.ndarray, level: float, trim: float) -> Comparison:
         weights = np.bincount(pieces.x, pieces.weights, minlength=n)
         return Reference(partners=np.full((1, n), level), weights=weights, spread=np.zeros(1))
 
-    return Comparison.known_target(values, side(trim), side(0.0), trim)
+    return Comparison.known_target(values, side, trim)
 
 
 def moved_rows(share: float, size: float, trim: float = 0.05):

@@ -76,10 +76,8 @@ def comparisons(trim=0.07):
     return {
         "paired": Comparison.paired(moved, factual, trim),
         "independent": Comparison.independent(moved, other, trim),
-        "uniform": Comparison.known_target(probabilities, uniform(20, trim), uniform(20), trim),
-        "constant": Comparison.known_target(
-            probabilities, constant(1.0, 20, trim), constant(1.0, 20), trim
-        ),
+        "uniform": Comparison.known_target(probabilities, lambda t: uniform(20, t), trim),
+        "constant": Comparison.known_target(probabilities, lambda t: constant(1.0, 20, t), trim),
     }
 
 
@@ -128,7 +126,7 @@ def test_untrimmed_distance_is_the_optimal_transport_cost():
 
 def test_untrimmed_distance_to_a_known_target():
     values = np.zeros((1, 10))
-    comparison = Comparison.known_target(values, uniform(10, 0.1), uniform(10), 0.1)
+    comparison = Comparison.known_target(values, lambda t: uniform(10, t), 0.1)
     assert comparison.untrimmed_distance == pytest.approx(math.sqrt(1 / 3))
     assert comparison.distance == pytest.approx(math.sqrt((0.9**3 - 0.1**3) / 3 / 0.8))
 
@@ -182,16 +180,14 @@ def test_known_influence_is_the_numerical_derivative(trim):
     def square(weights):
         return weighted_square(values[0], weights, grid, np.full(grid.size, 1 / grid.size), trim)
 
-    _, (rows,) = influence(Comparison.known_target(values, uniform(20, trim), uniform(20), trim))
+    _, (rows,) = influence(Comparison.known_target(values, lambda t: uniform(20, t), trim))
     np.testing.assert_allclose(rows, numerical_influence(square, 20, 1e-3), atol=1e-3)
     assert np.abs(rows).max() > 0.1
 
     def square_to_one(weights):
         return weighted_square(values[0], weights, np.ones(1), np.ones(1), trim)
 
-    _, (rows,) = influence(
-        Comparison.known_target(values, constant(1.0, 20, trim), constant(1.0, 20), trim)
-    )
+    _, (rows,) = influence(Comparison.known_target(values, lambda t: constant(1.0, 20, t), trim))
     np.testing.assert_allclose(rows, numerical_influence(square_to_one, 20), atol=1e-8)
 
 
@@ -199,7 +195,7 @@ def test_clt_of_a_mean_is_the_textbook_one():
     # To a constant, the squared distance is the mean of (1 - y)^2; its root has the delta method.
     values = np.random.default_rng(3).beta(2.0, 1.0, size=(1, 50))
     squares = (1 - values[0]) ** 2
-    limit = clt_limit(Comparison.known_target(values, constant(1.0, 50), constant(1.0, 50), 0.0))
+    limit = clt_limit(Comparison.known_target(values, lambda t: constant(1.0, 50, t), 0.0))
     centred = squares - squares.mean()
     error = squares.std(ddof=1) / math.sqrt(50)
     skewness = max(0.0, np.sum((centred / 50) ** 3) / error**3)
@@ -215,9 +211,7 @@ def test_clt_is_the_same_in_every_array_library(kind, convert):
     comparison = comparisons()[kind]
     moving = convert(comparison.moving.rows)
     if comparison.pairing is Pairing.KNOWN:
-        other = Comparison.known_target(
-            moving, comparison.known, comparison.known_untrimmed, comparison.trim
-        )
+        other = Comparison.known_target(moving, comparison.side, comparison.trim)
     elif comparison.pairing is Pairing.PAIRED:
         other = Comparison.paired(moving, convert(comparison.fixed.rows), comparison.trim)
     else:
@@ -260,9 +254,7 @@ def test_draws_are_those_of_resampling_and_sorting(kind):
         rows = moving_rng.integers(20, size=20)
         moving = comparison.moving.rows[:, rows]
         if comparison.pairing is Pairing.KNOWN:
-            again = Comparison.known_target(
-                moving, comparison.known, comparison.known_untrimmed, comparison.trim
-            )
+            again = Comparison.known_target(moving, comparison.side, comparison.trim)
         elif comparison.pairing is Pairing.PAIRED:
             again = Comparison.paired(moving, comparison.fixed.rows[:, rows], comparison.trim)
         else:
@@ -333,7 +325,7 @@ def test_dkw_levels(n):
     support = (0.0, 1.0)
 
     def known(values, target):
-        return Comparison.known_target(values, constant(target, n), constant(target, n), 0.0)
+        return Comparison.known_target(values, lambda t: constant(target, n, t), 0.0)
 
     # Identical point masses: the bands are at the support's ends on u < radius and u > 1 - radius.
     cases = [
@@ -380,7 +372,7 @@ def test_dkw_bounds_a_known_distribution_inside_its_cells():
     high = padded[np.minimum(np.ceil(n * (levels + error)), n + 1).astype(int)]
     low = padded[np.maximum(np.ceil(n * (levels - error)), 0).astype(int)]
     expected = math.sqrt(np.mean(np.maximum(high - levels, levels - low) ** 2))
-    comparison = Comparison.known_target(x, uniform(n, trim), uniform(n), trim)
+    comparison = Comparison.known_target(x, lambda t: uniform(n, t), trim)
     limit = dkw_limit(comparison, (0.0, 1.0)).upper(0.95)
     assert expected <= limit <= expected * 1.03
 

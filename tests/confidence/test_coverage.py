@@ -114,7 +114,7 @@ def outputs_near_a_known_target() -> Scenario:
 
     def draw(rng, rows):
         scores = rng.beta(2.2, 2.0, size=(1, rows))
-        return Comparison.known_target(scores, trimmed, untrimmed, TRIM)
+        return Comparison.known_target(scores, {TRIM: trimmed, 0.0: untrimmed}.__getitem__, TRIM)
 
     levels = TRIM + (1 - 2 * TRIM) * (np.arange(20_000) + 0.5) / 20_000
     truth = math.sqrt(np.mean((target.ppf(levels) - moved.ppf(levels)) ** 2))
@@ -131,7 +131,7 @@ def outputs_below_a_constant() -> Scenario:
 
     def draw(rng, rows):
         scores = rng.beta(2.0, 0.5, size=(1, rows))
-        return Comparison.known_target(scores, trimmed, untrimmed, TRIM)
+        return Comparison.known_target(scores, {TRIM: trimmed, 0.0: untrimmed}.__getitem__, TRIM)
 
     levels = TRIM + (1 - 2 * TRIM) * (np.arange(20_000) + 0.5) / 20_000
     truth = math.sqrt(np.mean((1 - stats.beta(2.0, 0.5).ppf(levels)) ** 2))

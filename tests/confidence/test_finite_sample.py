@@ -51,13 +51,13 @@ def uniform(n: int, trim: float = 0.0) -> Reference:
 def to_constant(values, target: float, trim: float = 0.0) -> Comparison:
     """Compare values (1, n) with a known constant."""
     n = values.shape[1]
-    return Comparison.known_target(values, constant(target, n, trim), constant(target, n), trim)
+    return Comparison.known_target(values, lambda t: constant(target, n, t), trim)
 
 
 def to_uniform(values, trim: float = 0.0) -> Comparison:
     """Compare values (1, n) with the uniform distribution."""
     n = values.shape[1]
-    return Comparison.known_target(values, uniform(n, trim), uniform(n), trim)
+    return Comparison.known_target(values, lambda t: uniform(n, t), trim)
 
 
 def enough(coverages, nominal: float, repetitions: int) -> bool:

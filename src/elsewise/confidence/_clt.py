@@ -15,7 +15,7 @@ from scipy.special import ndtri
 from elsewise._arrays import Array, namespace
 from elsewise.confidence._comparison import Comparison, Pairing
 from elsewise.confidence._limit import ASYMPTOTIC, ContinuousLimit
-from elsewise.transport import Ranked, squares_and_influence
+from elsewise.transport import squares_and_influence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,16 +88,13 @@ def influence(comparison: Comparison) -> tuple[float, tuple[Array, ...]]:
         One array (n,) for paired rows or a known target, two, (n,) and (m,), for independent
         samples. Each is centred: the derivative with respect to the weight of a row, times n.
     """
-    trim, fixed = comparison.trim, comparison.fixed
-    known, untrimmed = comparison.known, comparison.known_untrimmed
-    if fixed is None:
-        # Untrimmed cells, because a jump at the trim itself also needs the cell outside it.
-        assert untrimmed is not None  # a side is either a sample or known
-        other: Ranked | Array = untrimmed.partners
-    else:
-        other = fixed
+    trim, other = comparison.trim, comparison.fixed
+    # Untrimmed cells, because a jump at the trim itself also needs the cell outside it.
     squares, f, g = squares_and_influence(
-        comparison.moving, other, known if trim else untrimmed, trim
+        comparison.moving,
+        comparison.side(0.0).partners if other is None else other,
+        comparison.side(trim),
+        trim,
     )
     estimate = math.sqrt(float(namespace(squares).mean(squares)))
     if g is None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import cache
 
 from elsewise._arrays import Array, namespace
 from elsewise.errors import InvalidInput
@@ -33,10 +35,8 @@ class Comparison:
     """Projections (N, n) of the moved rows, sorted; N = 1 for one output column."""
     fixed: Ranked | None
     """Projections (N, m) of a sample, sorted; None for a known distribution."""
-    known: Reference | None
-    """The fixed side as n rows see it, trimmed; None for a sample that is not `prepared`."""
-    known_untrimmed: Reference | None
-    """The same without trimming."""
+    side: Callable[[float], Reference]
+    """The fixed side as n rows see it, by the trim; made once for each."""
     trim: float
     """Share of mass left out at either end."""
     pairing: Pairing
@@ -73,40 +73,22 @@ class Comparison:
 
     @classmethod
     def known_target(
-        cls, moving: Array, known: Reference, known_untrimmed: Reference, trim: float
+        cls, moving: Array, side: Callable[[float], Reference], trim: float
     ) -> Comparison:
-        """Compare moved rows (N, n) with a known distribution, given by its n quantile cells.
+        """Compare moved rows (N, n) with a known distribution: its n quantile cells, by the trim.
 
         Examples
         --------
         >>> import numpy as np
         >>> ones = Reference(partners=np.ones((1, 4)), weights=np.full(4, 0.25), spread=np.zeros(1))
-        >>> Comparison.known_target(np.zeros((1, 4)), ones, ones, 0.0).distance
+        >>> Comparison.known_target(np.zeros((1, 4)), lambda trim: ones, 0.0).distance
         1.0
         """
         _check(moving, trim)
-        (ranked,) = _ranked(moving)
         # The i-th smallest row meets the mean of the quantile function from (i - 1) / n to i / n.
-        return cls(
-            moving=ranked,
-            fixed=None,
-            known=known.like(ranked.sorted),
-            known_untrimmed=known_untrimmed.like(ranked.sorted),
-            trim=trim,
-            pairing=Pairing.KNOWN,
-        )
-
-    def prepared(self) -> Comparison:
-        """Keep the fixed side as the moving rows see it, to be compared with many times.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> x = np.array([[0.0, 1.0, 2.0]])
-        >>> Comparison.independent(x, x[:, :2] + 1.0, 0.0).prepared().known is not None
-        True
-        """
-        return replace(self, known=self.side(self.trim), known_untrimmed=self.side(0.0))
+        (ranked,) = _ranked(moving)
+        like = cache(lambda share: side(share).like(ranked.sorted))
+        return cls(moving=ranked, fixed=None, side=like, trim=trim, pairing=Pairing.KNOWN)
 
     def of(self, moving: Array) -> Comparison:
         """Compare other moved rows (N, n) with the same fixed side, which is not sorted again.
@@ -118,8 +100,7 @@ class Comparison:
         >>> Comparison.paired(x + 3.0, x, 0.0).of(x - 4.0).distance
         4.0
         """
-        # What was prepared stays right: it depends on the number of moving rows, not on their
-        # values.
+        # The fixed side depends on the number of moving rows, not on their values.
         return replace(self, moving=_ranked(moving)[0])
 
     @property
@@ -162,15 +143,6 @@ class Comparison:
         """The distance of the samples without trimming, root scale."""
         return root_distance(self.moving.sorted, self.side(0.0))
 
-    def side(self, trim: float) -> Reference:
-        """Return the fixed side as the moving rows see it, trimmed or (with 0) not."""
-        # There from the start for a known target, after `prepared` for a sample, else made anew.
-        known = self.known if trim else self.known_untrimmed
-        if known is not None:
-            return known
-        assert self.fixed is not None  # a side is either a sample or known
-        return reference(self.fixed.sorted, self.shape[1], trim)
-
 
 def root_distance(moving_sorted: Array, side: Reference) -> float:
     """Return the root of the mean over directions of the squared distances."""
@@ -186,9 +158,9 @@ def _samples(moving: Array, fixed: Array, trim: float, pairing: Pairing) -> Comp
         fix = "project both sides on the same directions"
         raise InvalidInput("fixed", expected=expected, received=tuple(fixed.shape), fix=fix)
     first, second = _ranked(moving, fixed)
-    return Comparison(
-        moving=first, fixed=second, known=None, known_untrimmed=None, trim=trim, pairing=pairing
-    )
+    size = moving.shape[1]
+    side = cache(lambda share: reference(second.sorted, size, share))
+    return Comparison(moving=first, fixed=second, side=side, trim=trim, pairing=pairing)
 
 
 def _check(moving: Array, trim: float) -> None:

@@ -311,7 +311,7 @@ def _jump_weights(n: int, trim: float) -> tuple[np.ndarray]:
 
 
 def squares_and_influence(
-    moving: Ranked, fixed: Ranked | Array, side: Reference | None, trim: float
+    moving: Ranked, fixed: Ranked | Array, side: Reference, trim: float
 ) -> tuple[Array, Array, Array | None]:
     """Squared distances, and how their mean answers to the weight of each row.
 
@@ -322,7 +322,7 @@ def squares_and_influence(
     fixed
         The other sample (N, m), ranked, or the untrimmed cells (N, n) of a known distribution.
     side
-        The fixed side prepared with this trim; None to prepare it here.
+        The fixed side prepared with this trim.
     trim
         Share of mass left out at either end.
 
@@ -335,12 +335,10 @@ def squares_and_influence(
     Examples
     --------
     >>> x, y = rank(np.array([[0.0, 1.0]])), rank(np.array([[1.0, 4.0]]))
-    >>> squares_and_influence(x, y, None, 0.0)
+    >>> squares_and_influence(x, y, reference(y.sorted, 2), 0.0)
     (array([5.]), array([ 2., -2.]), array([-6.,  6.]))
     """
     other = fixed.sorted if isinstance(fixed, Ranked) else fixed
-    if side is None:
-        side = reference(other, moving.sorted.shape[-1], trim)
     squares = sorted_squared_distances(moving.sorted, side)
     own = _mean_potentials(moving, other, trim)
     if not isinstance(fixed, Ranked):
