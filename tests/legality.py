@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -67,6 +68,16 @@ def assert_feature_legal(feature: Feature, before: pd.Series, after: pd.Series) 
         lower, upper = np.float32(lower), np.float32(upper)
     assert ((new >= lower) & (new <= upper)).all(), feature.name
     assert (feature.direction * (new - old) >= 0).all(), feature.name
+    if feature.at_most_by is not None:
+        slack = 1e-9 * np.maximum(np.abs(old), feature.at_most_by)
+        assert (np.abs(new - old) <= feature.at_most_by + slack).all(), feature.name
+    if feature.resolution is not None and feature.kind is Kind.INTEGER:
+        assert (new % feature.resolution == 0).all(), feature.name
+    elif feature.resolution is not None:
+        # The very double, or single, that the decimal is read as.
+        step = Fraction(repr(feature.resolution))
+        read = [float(round(Fraction(cell) / step) * step) for cell in new.tolist()]
+        assert (np.array(read, dtype=before.dtype) == after[~same].to_numpy()).all(), feature.name
     if feature.allowed is not None:
         assert set(after[~same]) <= set(feature.allowed), feature.name
 

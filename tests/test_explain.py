@@ -350,7 +350,7 @@ def test_raise_for_status(explanation: ew.Explanation) -> None:
 
 def test_changes_says_what_moved(explanation: ew.Explanation) -> None:
     changes = explanation.changes()
-    assert set(changes.index) == {"a", "b", "c"}
+    assert set(changes.index) == {"a", "b"}  # the model does not read c
     assert changes["share"].sum() == pytest.approx(1)
     assert changes["share"].is_monotonic_decreasing
     before, after = ROWS, explanation.counterfactual
@@ -362,9 +362,7 @@ def test_changes_says_what_moved(explanation: ew.Explanation) -> None:
         assert row["shift_q50"] == pytest.approx(shift)
         gap = np.sort(after[name]) - np.sort(before[name])
         assert row["distance"] == pytest.approx(np.sqrt(np.mean(gap**2)) / before[name].std())
-    # c is no part of the score.
     assert changes.index[0] == "a"
-    assert changes.loc["c", "share"] < 0.2
 
 
 def test_frozen_features_are_no_change() -> None:

@@ -27,6 +27,7 @@ COLORS = pd.CategoricalDtype(["red", "green", "blue"])
 
 COLUMNS: dict[str, Callable[[np.random.Generator, int], object]] = {
     "float": lambda rng, n: rng.normal(size=n),
+    "price": lambda rng, n: rng.gamma(3.0, 9.0, n).round(2),
     "skewed": lambda rng, n: rng.lognormal(5.0, 2.0, n),
     "zeros": lambda rng, n: np.where(rng.random(n) < 0.6, 0.0, rng.random(n)),
     "single": lambda rng, n: rng.normal(size=n).astype(np.float32),
@@ -41,7 +42,7 @@ COLUMNS: dict[str, Callable[[np.random.Generator, int], object]] = {
     "day": lambda rng, n: pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 9, n), "D"),
 }
 MAY_MISS = {"float", "skewed", "single", "whole", "nullable", "text", "color", "size", "day"}
-AMOUNTS = ["float", "skewed", "zeros", "single", "count", "small", "whole", "nullable"]
+AMOUNTS = ["float", "price", "skewed", "zeros", "single", "count", "small", "whole", "nullable"]
 GROUP = ["is0", "is1", "is2"]
 
 
@@ -77,6 +78,7 @@ def schemas(draw: st.DrawFn, frame: pd.DataFrame) -> ew.Schema:
         wishes = ["none", "freeze", "weight"]
         if name in AMOUNTS:
             wishes += ["only_increase", "only_decrease", "range", "range and increase"]
+            wishes += ["at_most_by", "resolution"]
         if name == "size":
             wishes += ["only_increase", "only_decrease", "allowed", "allowed and increase"]
         if name in ("text", "color"):
@@ -107,6 +109,11 @@ def wished(draw: st.DrawFn, schema: ew.Schema, name: str, wish: str) -> ew.Schem
         return schema.only_increase(name)
     if wish == "only_decrease":
         return schema.only_decrease(name)
+    if wish == "at_most_by":
+        return schema.at_most_by(name, max(feature.scale, 1.0))
+    if wish == "resolution":
+        whole = feature.kind is ew.features.Kind.INTEGER
+        return schema.resolution(name, draw(st.sampled_from([2, 5] if whole else [0.01, 0.5, 0.3])))
     if wish == "freeze":
         return schema.freeze(name)
     return schema.weight(name, 3.0) if wish == "weight" else schema

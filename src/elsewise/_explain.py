@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from tqdm.auto import tqdm
 
-from elsewise._arrays import Array, take_rows, to_numpy
+from elsewise._arrays import Array, changed_cells, take_rows, to_numpy
 from elsewise._resources import using
 from elsewise.certificate import Certificate, cutoffs, stayed_lines
 from elsewise.certificate import certify as certify_rows
@@ -19,7 +19,7 @@ from elsewise.errors import InvalidInput
 from elsewise.explanation import Explanation, Status
 from elsewise.features import Encoder, Schema
 from elsewise.maps import AnyMap, Map, apply_map
-from elsewise.measure import chance_distance
+from elsewise.measure import chance_distance, nearest_distances
 from elsewise.models import changed_rows, unusable
 from elsewise.moves import Rows
 from elsewise.request import (
@@ -46,10 +46,12 @@ from elsewise.search import (
 )
 from elsewise.settings import Settings
 from elsewise.targets import Question, Sample, Share, Target
-from elsewise.text import amount
+from elsewise.text import amount, percent
 
 # The fit aims at the limits divided by this: unseen rows are a little farther than seen ones.
 MARGIN = 1.2
+# Rows whose neighbours are looked for.
+LOOKED_AT = 1000
 
 
 def explain(
@@ -158,6 +160,7 @@ def explain_request(
         *_notices(request, problem, encoder),
         *_sampling(problem, settings, kind),
         *_chance(problem, answer.certificate.rows),
+        *_implausible(problem, answer.rows),
     )
     status, same = answer.status, _same_answer(problem)
     if same and not status.ok:
@@ -196,7 +199,7 @@ def _check_again(problem: Problem, rows: Rows) -> None:
 
 def _notices(request: Request, problem: Problem, encoder: Encoder) -> tuple[str, ...]:
     """What inference decided, and how many rows stay because they are not legal themselves."""
-    schema = encoder.schema if request.schema is None else request.schema
+    schema = replace(encoder.schema, lost=() if request.schema is None else request.schema.lost)
     broken = int(to_numpy(broken_rows(problem, problem.factual)).sum())
     stay = f"{broken} rows break a rule or a range and stay as they are"
     slow = getattr(problem.precise, "notice", "")
@@ -214,6 +217,25 @@ def _same_answer(problem: Problem) -> str:
         return ""
     level = ", ".join(map(amount, outputs[0].tolist()))
     return f"the model answers {level} for every row: check that it is trained on such columns"
+
+
+def _implausible(problem: Problem, rows: Rows) -> tuple[str, ...]:
+    """How many rows end far from the background, where they are twice as many as before."""
+    background = to_numpy(problem.background)
+    size = problem.factual.shape[0]
+    some = np.linspace(0, size - 1, min(size, LOOKED_AT)).astype(np.intp)
+    before, after = (take_rows(codes, some) for codes in (problem.factual, rows.codes))
+    if len(background) < 2 or not bool(np.any(to_numpy(changed_cells(before, after)))):
+        return ()
+    near, now = nearest_distances(problem, background, before, after)
+    far = np.quantile(near, 0.95)
+    shares = float(np.mean(near > far)), float(np.mean(now > far))
+    if shares[1] < 2.0 * max(shares[0], 0.05):
+        return ()
+    return (
+        f"{percent(shares[1])} of the rows are farther from the nearest real row than 95% of them "
+        "were before: see plausibility()",
+    )
 
 
 def _chance(problem: Problem, rows: int) -> tuple[str, ...]:

@@ -17,8 +17,9 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
+from scipy.spatial import cKDTree
 
-from elsewise._arrays import Array, asarray_like, namespace
+from elsewise._arrays import Array, asarray_like, namespace, to_numpy
 from elsewise._resources import parallel
 from elsewise.confidence import (
     Comparison,
@@ -307,3 +308,25 @@ def chance_distance(values: np.ndarray, rows: int, trim: float, rng: np.random.G
         for _ in range(CHANCE_DRAWS)
     ]
     return math.sqrt(float(np.mean(squares)))
+
+
+def nearest_distances(
+    problem: Problem, background: np.ndarray, factual: Array, moved: Array
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return how far rows are from the nearest background row, before and after, each (n,).
+
+    One background row with the very codes of a row before is that row itself, and no neighbour.
+    """
+    embed, place = problem.embedding.embed, problem.outputs.place
+    tree = cKDTree(to_numpy(embed(place(background))))
+    # Adding 0 makes -0 and 0 the same bytes.
+    rows = to_numpy(factual)
+    known = {row.tobytes(): k for k, row in enumerate(background.astype(rows.dtype) + 0.0)}
+    own = np.array([known.get(row.tobytes(), -1) for row in rows + 0.0])
+
+    def nearest(codes: Array) -> np.ndarray:
+        # Two neighbours are enough: one of them at most is the row itself.
+        distances, neighbours = tree.query(to_numpy(embed(codes)), k=2)
+        return np.asarray(np.where(neighbours[:, 0] == own, distances[:, 1], distances[:, 0]))
+
+    return nearest(factual), nearest(moved)

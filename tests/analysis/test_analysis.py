@@ -49,7 +49,10 @@ def frame() -> pd.DataFrame:
 
 
 def score(rows: pd.DataFrame) -> np.ndarray:
-    return np.asarray(rows["income"].fillna(30.0) / 8.0 - rows["cards"])
+    """Every column is read, some of them hardly."""
+    hardly = (rows["home"] == "own") + 1.0 * rows["married"] + (rows["size"] == SIZES[0])
+    hardly = hardly + 2 * rows["rome"] + rows["oslo"]
+    return np.asarray(rows["income"].fillna(30.0) / 8.0 - rows["cards"] + 1e-7 * hardly)
 
 
 @pytest.fixture(scope="module")

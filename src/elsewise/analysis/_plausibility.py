@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from scipy.spatial import cKDTree
 
 from elsewise._arrays import to_numpy
-from elsewise.analysis._columns import embedded
 from elsewise.errors import InvalidInput
 from elsewise.explanation import Explanation
 from elsewise.features import to_pandas
+from elsewise.measure import nearest_distances
 
 LEVELS = (0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
 
@@ -53,9 +52,7 @@ def plausibility(explanation: Explanation, background: pd.DataFrame | None = Non
     if len(codes) < 2:
         fix = "pass the rows the model was trained on"
         raise InvalidInput("background", expected="at least 2 rows", received=len(codes), fix=fix)
-    tree = cKDTree(to_numpy(problem.embedding.embed(problem.outputs.place(codes))))
-    own = _places(to_numpy(problem.factual), codes)
-    before, after = (_nearest(tree, rows, own) for rows in embedded(explanation))
+    before, after = nearest_distances(problem, codes, problem.factual, explanation.rows.codes)
     far = np.quantile(before, LEVELS[-1])
     table = {
         name: [*np.quantile(distances, LEVELS), np.mean(distances > far)]
@@ -75,17 +72,3 @@ def _codes(explanation: Explanation, background: object) -> np.ndarray:
             fix="leave it out for the background of the explanation",
         )
     return explanation.encoder.extend(background).encode(background)
-
-
-def _places(rows: np.ndarray, background: np.ndarray) -> np.ndarray:
-    """Place (n,) of a background row equal to each row in every code, -1 where there is none."""
-    # Adding 0 makes -0 and 0 the same bytes.
-    known = {row.tobytes(): place for place, row in enumerate(background.astype(rows.dtype) + 0.0)}
-    return np.array([known.get(row.tobytes(), -1) for row in rows + 0.0])
-
-
-def _nearest(tree: cKDTree, rows: np.ndarray, own: np.ndarray) -> np.ndarray:
-    """Distance (n,) to the nearest background row other than the row's own."""
-    # Two neighbours are enough: one of them at most is the row itself.
-    distances, neighbours = tree.query(rows, k=2)
-    return np.asarray(np.where(neighbours[:, 0] == own, distances[:, 1], distances[:, 0]))

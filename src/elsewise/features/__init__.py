@@ -7,7 +7,7 @@ distances are measured in) and a :class:`Legal` (the box each cell may move in).
 
 from elsewise.features._attributes import Attribute, attributes
 from elsewise.features._expressions import Expression
-from elsewise.features._feature import Feature, Formula, Kind, Rule
+from elsewise.features._feature import UNREAD, Feature, Formula, Kind, Rule
 from elsewise.features._formulas import hash_rows
 from elsewise.features._json import pack_index, unpack_index
 from elsewise.features._moves import largest_squared_move
@@ -18,6 +18,7 @@ from elsewise.features.legal import Legal, outside_notices, rows_outside
 from elsewise.features.schema import Schema
 
 __all__ = [
+    "UNREAD",
     "Attribute",
     "Embedding",
     "Encoder",

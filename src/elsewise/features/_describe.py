@@ -22,10 +22,13 @@ def describe(feature: Feature) -> tuple[str, ...]:
     kind = f"ordered {feature.kind}" if feature.ordered else str(feature.kind)
     if feature.group is not None:
         kind = f"one of {feature.group!r}"
+    moves = _MOVES[feature.direction] if feature.free else "never"
+    if feature.free and feature.at_most_by is not None:
+        moves += f" by {feature.at_most_by:g} at most"
     return (
         str(feature.name),
         kind,
-        _MOVES[feature.direction] if feature.free else "never",
+        moves,
         _span(feature),
         f"{feature.weight:g}",
         feature.notice,
@@ -41,4 +44,5 @@ def _span(feature: Feature) -> str:
         return ", ".join(names) + (f", ... ({len(levels)})" if len(levels) > _SHOWN else "")
     ends = zip(feature.declared or feature.observed, feature.observed, strict=True)
     lower, upper = (end if isfinite(end) else seen for end, seen in ends)
-    return f"{lower:g} to {upper:g}"
+    step = "" if feature.resolution is None else f", step {feature.resolution:g}"
+    return f"{lower:g} to {upper:g}{step}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from enum import StrEnum
+from fractions import Fraction
 from typing import Any
 
 Formula = str | Callable[[Any], Any]
@@ -12,6 +13,12 @@ Formula = str | Callable[[Any], Any]
 
 # Notice of a column with one value: there is nowhere it was seen to move to.
 CONSTANT = "constant"
+# Notice of a column that tells rows apart and says nothing of them.
+IDENTIFIER = "looks like an identifier: not moved unless freed by Schema.free(name)"
+# Notice of a category with levels that too few rows have.
+RARE = "levels seen in fewer than 5 rows are no targets unless given in Schema.allowed"
+# Notice of a column whose moves would change no output. Distances count it as one that may move.
+UNREAD = "not read by the model: never moved"
 
 
 class Kind(StrEnum):
@@ -63,6 +70,10 @@ class Feature:
     """Whether the levels are in order."""
     allowed: tuple[Any, ...] | None = None
     """Levels that may be moved to; None is all of them."""
+    resolution: float | None = None
+    """Step of a number: it moves to whole multiples of this; None: to any value."""
+    at_most_by: float | None = None
+    """Largest move of a row in either direction; of an ordered category in levels."""
     direction: int = 0
     """+1: may only increase; -1: may only decrease."""
     group: str | None = None
@@ -78,6 +89,15 @@ class Feature:
     def numeric(self) -> bool:
         """Whether codes are amounts that may be moved by any step: numbers outside groups."""
         return self.kind in (Kind.NUMBER, Kind.INTEGER) and self.group is None
+
+    @property
+    def grid(self) -> tuple[float, float]:
+        """The step as a fraction of whole numbers; (0, 1) without one.
+
+        Whole multiples of it are then the doubles nearest to their decimals.
+        """
+        step = Fraction(repr(self.resolution or 0.0))
+        return float(step.numerator), float(step.denominator)
 
     @property
     def can_move(self) -> bool:

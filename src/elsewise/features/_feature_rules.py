@@ -10,7 +10,7 @@ from typing import Any
 
 from elsewise._arrays import LARGEST
 from elsewise.errors import InvalidInput, bad_column
-from elsewise.features._feature import Feature, Formula, Kind
+from elsewise.features._feature import IDENTIFIER, RARE, Feature, Formula, Kind
 
 
 def freed(feature: Feature) -> Feature:
@@ -19,7 +19,8 @@ def freed(feature: Feature) -> Feature:
         fix = "leave it frozen, or change the column and infer the schema again"
         why = feature.notice if feature.derived is None else "one made of others"
         raise bad_column(feature.name, "a column that can move", why, fix)
-    return replace(feature, free=True, kept=False)
+    notice = "" if feature.notice == IDENTIFIER else feature.notice
+    return replace(feature, free=True, kept=False, notice=notice)
 
 
 def ranged(feature: Feature, lower: float, upper: float) -> Feature:
@@ -42,15 +43,44 @@ def ranged(feature: Feature, lower: float, upper: float) -> Feature:
 
 
 def whole_range(feature: Feature) -> Feature:
-    """Return the feature as it is; refuse a declared range of an integer without a whole value."""
-    ends = feature.declared
-    if feature.kind is Kind.INTEGER and ends and all(map(isfinite, ends)):
-        lower, upper = ends
+    """Return the feature as it is; refuse a range or a largest move without room for a step."""
+    ends, step = feature.declared, feature.resolution or float(feature.kind is not Kind.NUMBER)
+    fix = "widen it, or read the column as continuous: Schema.continuous(name)"
+    if step and ends and all(map(isfinite, ends)):
+        lower, upper = (round(end / step, 6) for end in ends)
         if ceil(lower) > floor(upper):
-            expected = "a range that holds a whole number"
-            fix = "widen it, or read the column as continuous: Schema.continuous(name)"
-            raise bad_column(feature.name, expected, f"{lower:g} to {upper:g}", fix, "range of")
+            expected = "a range that holds a " + (
+                "whole number" if step == 1 else f"multiple of {step:g}"
+            )
+            raise bad_column(feature.name, expected, f"{ends[0]:g} to {ends[1]:g}", fix, "range of")
+    if feature.at_most_by is not None and feature.at_most_by < step:
+        expected, received = f"at least its step, {step:g}", f"{feature.at_most_by:g}"
+        raise bad_column(feature.name, expected, received, fix, "largest move of")
     return feature
+
+
+def resolved(feature: Feature, value: float) -> Feature:
+    """Return the number with a step; refuse what is none."""
+    if not feature.numeric:
+        fix = "leave it out: categories move from level to level"
+        raise bad_column(feature.name, "a column of numbers", feature.kind.value, fix)
+    whole = feature.kind is Kind.INTEGER
+    if not (isinstance(value, Real) and _positive(value)) or (whole and value % 1):
+        expected = "a whole step above 0" if whole else "a finite step above 0, such as 0.01"
+        fix = "to let it take any value: Schema.continuous(name)"
+        raise bad_column(feature.name, expected, repr(value), fix, "resolution of")
+    return whole_range(replace(feature, resolution=float(value)))
+
+
+def moved_at_most(feature: Feature, value: float) -> Feature:
+    """Return the feature with a largest move; refuse columns without an order."""
+    if not (isinstance(value, Real) and _positive(value)):
+        fix = "freeze the column to keep it from moving"
+        raise bad_column(feature.name, "a finite number > 0", repr(value), fix, "largest move of")
+    if feature.group is not None:
+        fix = "leave it out: a row leaves one of its columns for another"
+        raise bad_column(feature.name, "a column in no one-hot group", feature.group, fix)
+    return whole_range(replace(directed(feature, feature.direction), at_most_by=float(value)))
 
 
 def restricted(feature: Feature, values: Sequence[Any]) -> Feature:
@@ -68,7 +98,9 @@ def restricted(feature: Feature, values: Sequence[Any]) -> Feature:
             received=repr(unknown[0]) if unknown else "none",
             fix="name levels of the column, or freeze it",
         )
-    return replace(feature, allowed=tuple(level for level in feature.levels if level in values))
+    allowed = tuple(level for level in feature.levels if level in values)
+    notice = "" if feature.notice == RARE else feature.notice
+    return replace(feature, allowed=allowed, notice=notice)
 
 
 def directed(feature: Feature, direction: int) -> Feature:
@@ -88,7 +120,7 @@ def read_as(feature: Feature, kind: Kind) -> Feature:
     if feature.kind not in (Kind.NUMBER, Kind.INTEGER):
         fix = "convert it with pandas.to_numeric and infer the schema again"
         raise bad_column(feature.name, "a column of numbers", feature.kind.value, fix)
-    return whole_range(replace(feature, kind=kind))
+    return whole_range(replace(feature, kind=kind, resolution=None))
 
 
 def grouped(feature: Feature, group: str) -> Feature:
@@ -109,12 +141,13 @@ def grouped(feature: Feature, group: str) -> Feature:
 
 def made_of_others(feature: Feature, formula: Formula) -> Feature:
     """Return the number as a column made of others; refuse one with limits of its own."""
-    if not feature.numeric or feature.direction:
-        expected = "a number that is in no group and has no direction"
+    limited = feature.direction or feature.at_most_by
+    if not feature.numeric or limited:
+        expected = "a number that is in no group and has no direction or largest move"
         fix = "leave it as it is; a range of it is checked after every move"
-        received = "one with a direction" if feature.direction else feature.kind.value
+        received = "one with such a limit" if limited else feature.kind.value
         raise bad_column(feature.name, expected, received, fix)
-    return replace(feature, derived=formula, free=False)
+    return replace(feature, derived=formula, free=False, resolution=None)
 
 
 def checked(feature: Feature) -> Feature:
@@ -148,6 +181,10 @@ def checked(feature: Feature) -> Feature:
         ranged(feature, *feature.declared)
     if feature.allowed is not None:
         restricted(feature, feature.allowed)
+    if feature.resolution is not None:
+        resolved(feature, feature.resolution)
+    if feature.at_most_by is not None:
+        moved_at_most(feature, feature.at_most_by)
     if feature.direction:
         directed(feature, feature.direction)
     if feature.group is not None:

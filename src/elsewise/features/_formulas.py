@@ -109,7 +109,10 @@ def _numbers(
 
 
 def _rounded(feature: Feature, values: Callable[[Codes], np.ndarray]) -> Callable[..., np.ndarray]:
-    return (lambda codes: np.rint(values(codes))) if feature.kind is Kind.INTEGER else values
+    over, times = feature.grid if feature.resolution else (1.0, 1.0)
+    if feature.kind is Kind.INTEGER or feature.resolution:
+        return lambda codes: np.rint(values(codes) * (times / over)) * over / times
+    return values
 
 
 def rule_test(

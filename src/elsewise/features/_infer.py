@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+import re
+from collections.abc import Hashable, Sequence
 from enum import Enum
 from numbers import Number
 from typing import Any
@@ -14,7 +15,7 @@ from pandas.api import types
 from elsewise._arrays import LARGEST
 from elsewise._resources import parallel
 from elsewise.errors import InvalidInput, bad_column
-from elsewise.features._feature import CONSTANT, Feature, Kind
+from elsewise.features._feature import CONSTANT, IDENTIFIER, RARE, Feature, Kind
 from elsewise.features._sources import FIX, WANTED
 
 WHOLE = "whole numbers: kept whole unless made continuous"
@@ -24,6 +25,13 @@ MOST_LEVELS = 50
 MANY = 100_000
 # Of numbers that are not whole, these many usually tell.
 FIRST = 1000
+# Names of identifiers; so many rows that all differ have one.
+CALLED = r"(?i:(^|[^a-z])(id|uuid|guid|identifier)$|^unnamed: \d+$|^index$)|[a-z]I[dD]$"
+MANY_ROWS = 20
+# Levels of fewer rows are no targets, where there are at least so many rows.
+FEWEST_SEEN, COUNTED_FROM = 5, 100
+# Numbers with more decimals than this have no step.
+DECIMALS = 6
 # Integers up to here are exact in float64.
 EXACT = 2.0**53
 
@@ -185,18 +193,22 @@ def _infer_amount(name: Hashable, pool: list[pd.Series[Any]]) -> Feature:
         center, scale = _moments(values)
     if max(-low, high) > LARGEST or 0.0 < scale < 1.0 / LARGEST:
         return _fixed(name, f"numbers from {low:g} to {high:g}: never moved; change their unit")
+    resolution = None if whole else _resolution(values, pool)
     notice = ""
     if low == high:
         notice = CONSTANT
+    elif whole and _tells_apart(name, parts, counts=pool[0].dtype.kind in "iu"):
+        notice = IDENTIFIER
     elif whole and pool[0].dtype.kind == "f":
         notice = WHOLE
     return Feature(
         name=name,
         kind=Kind.INTEGER if whole else Kind.NUMBER,
-        free=low < high,
+        free=low < high and notice != IDENTIFIER,
         observed=(low, high),
         center=center,
         scale=scale or 1.0,
+        resolution=resolution,
         notice=notice,
     )
 
@@ -208,6 +220,36 @@ def _present(values: np.ndarray) -> np.ndarray:
 
 def _all_whole(values: np.ndarray) -> bool:
     return bool((values == np.rint(values)).all())
+
+
+def _tells_apart(name: Hashable, parts: Sequence[Any], *, counts: bool) -> bool:
+    """Whether cells differ in all rows of each frame, and are called an identifier or look so.
+
+    Few cells differ by chance: without such a name there have to be many, and integers have to
+    count the rows.
+    """
+    last = parts[-1]
+    looks = counts and len(last) >= MANY_ROWS
+    if looks and isinstance(last, np.ndarray):
+        looks = last.min() in (0.0, 1.0) and np.ptp(last) == len(last) - 1
+    called = re.search(CALLED, str(name)) is not None
+    return bool(called or looks) and all(pd.Series(part).is_unique for part in parts)
+
+
+def _resolution(values: np.ndarray, pool: list[pd.Series[Any]]) -> float | None:
+    """The last decimal of values that have few of them, in the precision they are kept in."""
+    single = any(getattr(part.dtype, "itemsize", 8) < 8 for part in pool)
+
+    def have(values: np.ndarray, digits: int) -> bool:
+        rounded = np.round(values, digits)
+        if single:
+            rounded, values = rounded.astype(np.float32), values.astype(np.float32)
+        return bool(np.array_equal(rounded, values))
+
+    for digits in range(1, DECIMALS + 1):
+        if have(values[:FIRST], digits) and have(values, digits):
+            return float(f"1e-{digits}")
+    return None
 
 
 def _moments(values: np.ndarray) -> tuple[float, float]:
@@ -239,19 +281,37 @@ def _infer_level(name: Hashable, pool: list[pd.Series[Any]]) -> Feature:
         if len(levels) > MOST_LEVELS:
             how = f"to free it, make it a category: frame[{name!r}].astype('category')"
             return _fixed(name, f"text with {len(levels)} values: never moved; {how}")
-    notice = ""
+    notice, allowed = "", None
     if len(seen) == 1:
         notice = CONSTANT
+    elif not isinstance(dtype, pd.CategoricalDtype) and _tells_apart(
+        name, [part.dropna() for part in pool], counts=True
+    ):
+        notice = IDENTIFIER
     elif len(levels) > MOST_LEVELS:
         notice = (
             f"category of {len(levels)} levels: not moved unless freed by schema.free({name!r})"
         )
+    else:
+        allowed = _common(levels, pool[-1])
     return Feature(
         name=name,
         kind=Kind.CATEGORY,
         free=not notice,
+        allowed=allowed,
         observed=(0.0, float(len(levels) - 1)),
         levels=tuple(levels),
         ordered=ordered,
-        notice=notice,
+        notice=RARE if allowed else notice,
     )
+
+
+def _common(levels: list[Any], background: pd.Series[Any]) -> tuple[Any, ...] | None:
+    """Levels that enough rows have; None where that says nothing, or none is rare."""
+    counts = background.value_counts()
+    counts = counts[counts > 0]
+    often = counts[counts >= FEWEST_SEEN]
+    tells = len(often) < len(counts) and counts.sum() >= COUNTED_FROM
+    if not tells or 2 * often.sum() < counts.sum():
+        return None
+    return tuple(level for level in levels if level in often.index)

@@ -46,4 +46,4 @@ def _width(feature: Feature, column: np.ndarray) -> float:
     low, high = np.min(present, initial=np.inf), np.max(present, initial=-np.inf)
     lower = declared[0] if np.isfinite(declared[0]) else min(feature.observed[0], float(low))
     upper = declared[1] if np.isfinite(declared[1]) else max(feature.observed[1], float(high))
-    return max(0.0, upper - lower)
+    return max(0.0, min(upper - lower, feature.at_most_by or np.inf))

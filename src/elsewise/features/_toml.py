@@ -11,7 +11,7 @@ from typing import Any
 
 from elsewise.errors import InvalidInput, from_mapping
 from elsewise.features import _feature_rules, _json
-from elsewise.features._feature import Feature, Kind
+from elsewise.features._feature import RARE, Feature, Kind
 
 FORMAT = 1
 HEAD = "# What each column is and how it may move: see docs/your-model-your-rules.md\n"
@@ -59,6 +59,8 @@ class _Line:
     free: bool | None = None
     only: Only | None = None
     range: tuple[float, float] | None = None
+    resolution: float | None = None
+    at_most_by: float | None = None
     allowed: tuple[Any, ...] | None = None
     weight: float = 1.0
     cost: float | None = None
@@ -122,6 +124,8 @@ def _entries(feature: Feature, key: str) -> dict[str, Any]:
         "free": None if feature.free == feature.can_move else feature.free,
         "only": {1: "increase", -1: "decrease"}.get(feature.direction),
         "range": None if feature.declared is None else [*map(_short, feature.declared)],
+        "resolution": None if feature.resolution is None else _short(feature.resolution),
+        "at_most_by": None if feature.at_most_by is None else _short(feature.at_most_by),
         "allowed": None if feature.allowed is None else _cells(feature.allowed),
         "weight": None if feature.weight == 1.0 else _short(feature.weight),
         "cost": None if feature.cost is None else _short(feature.cost),
@@ -178,6 +182,7 @@ def _feature(key: str, content: Any, inferred: Mapping[Hashable, Feature] | None
         "name": name,
         "kind": line.kind,
         "declared": _floats(line.range),
+        "at_most_by": line.at_most_by,
         "weight": float(line.weight),
         "cost": None if line.cost is None else float(line.cost),
         "allowed": _unpacked(place, line.allowed),
@@ -187,6 +192,9 @@ def _feature(key: str, content: Any, inferred: Mapping[Hashable, Feature] | None
         "notice": line.notice,
         **cells,
     }
+    known = None if inferred is None else inferred[name]
+    if known and known.notice == RARE and line.levels is None and line.allowed is None:
+        fields |= {"allowed": known.allowed, "notice": RARE}
     free = Feature(free=False, **fields).can_move if line.free is None else line.free
     return _feature_rules.checked(Feature(free=free, **fields))
 
@@ -211,7 +219,11 @@ def _measured(place: str, line: _Line, known: Feature | None) -> dict[str, Any]:
     if found["levels"] or found["ordered"]:
         raise _wrong(place, "no levels in a column of numbers", "some")
     center, scale = float(found["center"]), float(found["scale"])
-    return {"observed": _floats(found["observed"]), "center": center, "scale": scale}
+    step = line.resolution
+    if known is not None and known.kind is line.kind and line.seen is None and step is None:
+        step = known.resolution
+    observed = _floats(found["observed"])
+    return {"observed": observed, "center": center, "scale": scale, "resolution": step}
 
 
 def _floats(ends: tuple[float, float] | None) -> tuple[float, float] | None:

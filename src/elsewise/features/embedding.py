@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from elsewise._arrays import Array, asarray_like, multiply_add, namespace, take, to_numpy
-from elsewise.features._feature import Feature, Kind
+from elsewise.features._feature import UNREAD, Feature, Kind
 
 __all__ = ["Embedding"]
 
@@ -271,7 +271,7 @@ def _dimensions(features: Sequence[Feature], joint: bool) -> list[_Dimension]:
     shown = [
         (j, feature)
         for j, feature in enumerate(features)
-        if feature.kind is not Kind.FIXED and (feature.free or joint)
+        if feature.kind is not Kind.FIXED and (feature.free or joint or feature.notice == UNREAD)
     ]
     numbers = [
         _Dimension(f.name, j, f.weight / f.scale, f.center, movable=f.free)

@@ -47,6 +47,8 @@ class Legal:
     """Columns of categories with the codes they may be moved to, where not all."""
     rounds: bool = True
     """Whether there are columns of whole codes at all."""
+    grids: tuple[tuple[int, float, float], ...] = ()
+    """Columns of numbers with a step, which is the first number over the second."""
 
     def legalize(self, codes: Array, columns: np.ndarray | None = None) -> Array:
         """Return the legal codes (n, p) nearest to ``codes``, cell by cell.
@@ -89,10 +91,16 @@ class Legal:
         array([[3.]])
         """
         inside = clamped(codes, self.lower, self.upper)
-        if not self.rounds:
-            return inside
         xp = namespace(codes)
-        return xp.where(self.integer, xp.round(inside), inside)
+        if self.rounds:
+            inside = xp.where(self.integer, xp.round(inside), inside)
+        for column, over, times in self.grids:
+            # What is nearest to the row's own step is the row's own cell, even between two steps.
+            own, parts = self.factual[..., column], times / over
+            step = xp.round(inside[..., column] * parts)
+            moved = step != xp.round(own * parts)
+            inside[..., column] = xp.where(moved, step * over / times, own)
+        return inside
 
     def _allowed(self, codes: Array) -> Array:
         """Return, bool (n, p), the codes that a restricted category may be moved to."""
@@ -120,7 +128,7 @@ class Legal:
         array([[2., 9., 1.]])
         """
         places = asarray_like(index, self.lower)
-        restricted = dict(self.restricted)
+        restricted, grids = dict(self.restricted), {grid[0]: grid[1:] for grid in self.grids}
         return replace(
             self,
             factual=take(self.factual, places, axis=1),
@@ -130,6 +138,7 @@ class Legal:
             restricted=tuple(
                 (k, restricted[j]) for k, j in enumerate(index.tolist()) if j in restricted
             ),
+            grids=tuple((k, *grids[j]) for k, j in enumerate(index.tolist()) if j in grids),
         )
 
     def take(self, rows: Array) -> Legal:
@@ -186,6 +195,7 @@ class Legal:
             broken=asarray_like(self.broken, reference),
             restricted=self.restricted,
             rounds=self.rounds,
+            grids=self.grids,
         )
 
 
@@ -216,6 +226,11 @@ def build_legal(features: Sequence[Feature], codes: Array, broken: Array | None 
         lowest, highest = row(declared[0]), row(declared[1])
         lower = xp.where(xp.isfinite(lowest), lowest, lower)
         upper = xp.where(xp.isfinite(highest), highest, upper)
+    most = [f.at_most_by or np.inf for f in features]
+    if np.isfinite(most).any():
+        # Rounding errors of the sum must not cost a step: 0.7 + 0.1 is less than 0.8.
+        room = row(most) + 4.0 * xp.finfo(factual.dtype).eps * (xp.abs(factual) + row(most))
+        lower, upper = xp.maximum(lower, factual - room), xp.minimum(upper, factual + room)
     whole = np.asarray([f.kind is not Kind.NUMBER for f in features], dtype=bool)
     integer = row(whole)
     if whole.any():
@@ -225,6 +240,12 @@ def build_legal(features: Sequence[Feature], codes: Array, broken: Array | None 
         up, down = (row([f.direction == sign for f in features]) for sign in (1, -1))
         lower = xp.where(up, xp.maximum(lower, factual), lower)
         upper = xp.where(down, xp.minimum(upper, factual), upper)
+    stepped = [(j, f) for j, f in enumerate(features) if f.free and f.resolution]
+    grids = tuple((j, f.grid[0], f.grid[1]) for j, f in stepped)
+    for j, over, times in grids:
+        cells = factual[:, j]
+        lower[:, j] = xp.minimum(cells, -_last_step(-lower[:, j], over, times))
+        upper[:, j] = xp.maximum(cells, _last_step(upper[:, j], over, times))
     frozen = row([not f.free for f in features]) | xp.isnan(factual) | stays[:, None]
     return Legal(
         factual=factual,
@@ -238,7 +259,15 @@ def build_legal(features: Sequence[Feature], codes: Array, broken: Array | None 
             if f.free and f.allowed is not None
         ),
         rounds=bool(whole.any()),
+        grids=grids,
     )
+
+
+def _last_step(ends: Array, over: float, times: float) -> Array:
+    """Return the largest steps that are at most ``ends`` (n,)."""
+    xp = namespace(ends)
+    step = xp.round(ends * (times / over))
+    return xp.where(step * over / times > ends, step - 1.0, step) * over / times
 
 
 def rows_outside(features: Sequence[Feature], codes: Array) -> Array:

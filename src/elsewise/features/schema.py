@@ -36,10 +36,10 @@ class Schema:
     >>> frame = pd.DataFrame({"age": [31, 45], "income": [10.5, 20.5], "sex": ["m", "f"]})
     >>> Schema.infer(frame).freeze("sex").only_increase("age").range("income", upper=30)
     Schema of 3 columns, 2 free
-    column  kind      moves           range       weight  notice
-    age     integer   only increases  31 to 45    1
-    income  number    freely          10.5 to 30  1
-    sex     category  never           f, m        1
+    column  kind      moves           range                 weight  notice
+    age     integer   only increases  31 to 45              1
+    income  number    freely          10.5 to 30, step 0.1  1
+    sex     category  never           f, m                  1
     """
 
     features: tuple[Feature, ...]
@@ -143,6 +143,33 @@ class Schema:
         low = -inf if lower is None else lower
         high = inf if upper is None else upper
         return self._changed([name], lambda feature: _feature_rules.ranged(feature, low, high))
+
+    def resolution(self, name: Hashable, value: float) -> Schema:
+        """Return the schema in which a number moves to whole multiples of ``value`` only.
+
+        By default numbers keep the decimals of the rows, where these are few; `continuous` lets
+        them take any value. Rows that are between two steps stay so until they move.
+
+        Examples
+        --------
+        >>> schema = Schema.infer(pd.DataFrame({"price": [1.25, 2.5]}))
+        >>> schema["price"].resolution, schema.resolution("price", 0.05)["price"].resolution
+        (0.01, 0.05)
+        """
+        return self._changed([name], lambda feature: _feature_rules.resolved(feature, value))
+
+    def at_most_by(self, name: Hashable, value: float) -> Schema:
+        """Return the schema in which no row moves a column by more than ``value``, up or down.
+
+        Of an ordered category, ``value`` counts levels.
+
+        Examples
+        --------
+        >>> schema = Schema.infer(pd.DataFrame({"lead_time": [3, 45]}))
+        >>> schema.at_most_by("lead_time", 30)["lead_time"].at_most_by
+        30.0
+        """
+        return self._changed([name], lambda feature: _feature_rules.moved_at_most(feature, value))
 
     def allowed(self, name: Hashable, values: Iterable[Any]) -> Schema:
         """Return the schema in which a category may only be moved to ``values``.

@@ -118,7 +118,10 @@ def _least_move(
 
 
 def _rounded_outward(ground: Ground, target: np.ndarray, slope: np.ndarray) -> np.ndarray:
-    """Round whole numbers the way that helps, so that rounding does not undo a step."""
-    whole = np.asarray(ground.population.legal.integer)
+    """Round numbers with a step the way that helps, so that rounding does not undo a move."""
+    legal = ground.population.legal
     rounded = np.where(slope > 0.0, np.ceil(target), np.floor(target))
-    return np.where(whole & (slope != 0.0), rounded, target)
+    outward = np.where(np.asarray(legal.integer) & (slope != 0.0), rounded, target)
+    for column, over, times in legal.grids:  # so that the nearest step is the next one
+        outward[..., column] += np.sign(slope[..., column]) * (0.5 - 1e-6) * over / times
+    return outward

@@ -24,8 +24,6 @@ SMALLEST = 0.05
 """Smallest amount tried, in standard deviations of the column."""
 SET_LEVELS = np.linspace(0.05, 0.95, 11)
 """Quantiles of the background that a number is set to, rounded."""
-DECIMALS = 6
-"""A column with more decimals than these is a plain number."""
 
 
 class Actions(NamedTuple):
@@ -120,7 +118,8 @@ def _movable(schema: Schema, unit: Unit, seen: np.ndarray) -> Movable:
     known = column[~np.isnan(column)]
     amounts, values, grid = np.empty(0), np.empty(0), 0.0
     if unit.choices is None and known.size:
-        grid = _grid(known, whole=first.kind is Kind.INTEGER)
+        over, times = first.grid
+        grid = times / over if over else float(first.kind is Kind.INTEGER)
         reach = max(float(np.ptp(known)), unit.scale)
         amounts = _amounts(max(SMALLEST * unit.scale, 1.0 / grid if grid else 0.0), reach, grid)
         values = _two_digits(np.quantile(known, SET_LEVELS), grid)
@@ -134,14 +133,6 @@ def _movable(schema: Schema, unit: Unit, seen: np.ndarray) -> Movable:
         values=values,
         grid=grid,
     )
-
-
-def _grid(known: np.ndarray, *, whole: bool) -> float:
-    """Parts of a unit that a column counts in; 0 where its values have too many decimals."""
-    for digits in range(1 if whole else DECIMALS):
-        if np.array_equal(np.round(known, digits), known):
-            return float(10**digits)
-    return 1.0 if whole else 0.0
 
 
 def _amounts(least: float, most: float, grid: float) -> np.ndarray:

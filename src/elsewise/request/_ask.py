@@ -19,6 +19,7 @@ from elsewise.request._kinds import Kind
 from elsewise.request._pose import pose
 from elsewise.request._problem import Problem
 from elsewise.request._request import Request
+from elsewise.request._unread import without_unread
 from elsewise.settings import Settings
 from elsewise.targets import Question, ResolvedShare, Sample, question_of
 
@@ -53,7 +54,7 @@ def ask(request: Request) -> Asked:
     bounds = _of_population(request.population, bounds)
     rows = len(request.rows) if isinstance(request.rows, pd.DataFrame) else 0
     kind = _kind(request.certify, bounds, rows)
-    problem, encoder = pose(request, bounds)
+    problem, encoder = without_unread(*pose(request, bounds))
     _check_certifiable(problem)
     question, target = _question(problem, settings), problem.target
     if kind is Kind.HELD_OUT and question is None and isinstance(target, ResolvedShare):

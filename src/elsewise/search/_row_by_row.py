@@ -16,10 +16,6 @@ from elsewise.search._fit_question import Fitted, fit_question, nothing_to_do
 from elsewise.search._optimum import excess_over_least, said_excess
 from elsewise.settings import Settings
 from elsewise.targets import Question
-from elsewise.text import several
-
-PROBED = 64
-"""Rows that the model is asked about to learn which columns it reads."""
 
 
 class RowAnswer(NamedTuple):
@@ -29,7 +25,7 @@ class RowAnswer(NamedTuple):
     map: QuestionMap
     certificate: Certificate
     notices: tuple[str, ...]
-    """Columns that the model does not read, and so stay; how far from the least moves these are."""
+    """How far from the least moves these are."""
 
 
 def answer_row_by_row(
@@ -84,42 +80,10 @@ def answer_row_by_row(
     if certificate.reached.ok:
         certificate = replace(certificate, reached=replace(certificate.reached, stayed=()))
     certificate = replace(certificate, ended=_ended(certificate, ways, still is not None))
-    unread = unread_columns(problem) if ways is not None else []
-    notice = f"the model does not read {several(unread)}: the values stay" if unread else ""
     excess = None
     if ways is not None and not ways.stopped:
         excess = excess_over_least(problem, question, ways, moves, to_numpy(rows.codes))
-    told = (*((notice,) if unread else ()), *said_excess(excess))
-    return RowAnswer(rows, found.recorded, certificate, told)
-
-
-def unread_columns(problem: Problem) -> list[str]:
-    """Return the names of free columns whose values make no difference to the model.
-
-    Each is given the values of other background rows, in rows of their own. In the flat parts of a
-    model no single column makes a difference, so those found are also changed all together.
-    """
-    rows = to_numpy(problem.background)[:PROBED].astype(np.float64)
-    free = [j for j, feature in enumerate(problem.schema.features) if feature.free]
-    if not free or len(free) > PROBED or len(rows) < 2:
-        return []
-    mixed = np.repeat(rows[None, ...], len(free), axis=0)
-    shifts = [len(rows) // 2, 1, len(rows) // 3]
-    same = np.ones(len(free), dtype=bool)
-    before = to_numpy(problem.precise.values(problem.precise.place(rows)))
-    for shift in shifts:
-        for k, j in enumerate(free):
-            mixed[k, :, j] = np.roll(rows[:, j], shift)
-        codes = problem.precise.place(mixed.reshape(-1, rows.shape[1]))
-        after = to_numpy(problem.precise.values(codes)).reshape(len(free), *before.shape)
-        same &= (np.abs(after - before) <= 1e-12 * np.abs(before).max(initial=1e-300)).all((1, 2))
-    unread = [j for k, j in enumerate(free) if same[k]]
-    together = rows.copy()
-    together[:, unread] = np.roll(rows[:, unread], len(rows) // 2, axis=0)
-    after = to_numpy(problem.precise.values(problem.precise.place(together)))
-    if np.abs(after - before).max() > 1e-12 * np.abs(before).max(initial=1e-300):
-        return []
-    return [str(problem.schema.features[j].name) for j in unread]
+    return RowAnswer(rows, found.recorded, certificate, said_excess(excess))
 
 
 def _all_ways(
