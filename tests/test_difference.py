@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import tempfile
 from itertools import combinations, permutations
 from pathlib import Path
@@ -483,6 +484,12 @@ def test_it_says_what_a_manager_understands(found: ew.Difference) -> None:
     page = found._repr_html_()
     assert "<table" in page
     assert "what caused them" in page
+
+
+def test_a_share_is_told_in_percent_and_its_change_in_points() -> None:
+    said = found_for(("share", 0.5)).sentences()
+    assert re.match(r"The share of rows with .* (rose|fell) from [\d.]+% to [\d.]+%", said[0])
+    assert re.match(r"The change is -?[\d.]+ points \(", said[1])
 
 
 def test_saved_and_loaded(found: ew.Difference, tmp_path: Path) -> None:

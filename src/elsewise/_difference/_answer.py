@@ -117,13 +117,13 @@ class Difference:
         names = {"mean": "mean score", "quantile": f"{percent(at, exact=True)} quantile of scores"}
         what = names.get(kind, f"share of rows with a score of at least {amount(at)}")
         verb = "rose" if self.change > 0 else "fell"
-        moved = f"The {what} {verb} from {amount(self.before)} to {amount(self.after)}"
+        moved = f"The {what} {verb} from {self._level(self.before)} to {self._level(self.after)}"
         if not self.change:
-            return f"The {what} stayed at {amount(self.after)}."
+            return f"The {what} stayed at {self._level(self.after)}."
         table = self.attributes
         worth = table["named"] & (table["part"].abs() >= LEAST * table["part"].abs().max())
         told = [
-            f"{one_line(name)} accounts for {_with_interval(row)}"
+            f"{one_line(name)} accounts for {self._part(row)}"
             for name, row in table[worth].iloc[:TOLD].iterrows()
         ]
         if not told and self.p_value > 1.0 - self.confidence:
@@ -139,10 +139,10 @@ class Difference:
         rows += "" if self.clusters == sum(self.sizes) else f" in {self.clusters:,} clusters"
         said = [
             self.headline,
-            f"The change is {_with_interval(row)}; all intervals hold together at {level}. If "
+            f"The change is {self._part(row)}; all intervals hold together at {level}. If "
             "both samples came from one population, a change of at least this size would be seen "
             f"with p = {self.p_value:.2g} (exact, {self.draws:,} random regroupings). With {rows} "
-            f"a change of {amount(row['detectable'])} would be found in 4 of 5 samples.",
+            f"a change of {self._step(row['detectable'])} would be found in 4 of 5 samples.",
         ]
         changed = self.parts["moved"][self.parts["moved"] != ""]
         if len(changed):
@@ -158,7 +158,7 @@ class Difference:
             )
         for who, one, other, old, new, mostly in self.groups.itertuples(index=False):
             by = f", most of it through {one_line(mostly)}" if mostly else ""
-            moved = f"{amount(old)} to {amount(new)}"
+            moved = f"{self._level(old)} to {self._level(new)}"
             said.append(f"Where {who} ({one:,} and {other:,} rows): {moved}{by}.")
         for side, alone, size in zip(("before", "after"), self.unmatched, self.sizes, strict=True):
             # 1% and three standard errors of a binomial count: less is what chance gives.
@@ -170,6 +170,18 @@ class Difference:
         if max(self.sizes) > EXACT_ROWS:
             said.append(f"Beyond {EXACT_ROWS:,} rows a side, rows are matched in random blocks.")
         return [*said, NOT_CLAIMED]
+
+    def _level(self, value: float) -> str:
+        return percent(value, fine=True) if self.functional.kind == "share" else amount(value)
+
+    def _step(self, value: float) -> str:
+        """A change of the functional; of a share, in percentage points."""
+        return f"{amount(100 * value)} points" if self.functional.kind == "share" else amount(value)
+
+    def _part(self, row: pd.Series[Any]) -> str:
+        scale = 100 if self.functional.kind == "share" else 1
+        ends = f"{amount(scale * row['low'])} to {amount(scale * row['high'])}"
+        return f"{self._step(row['part'])} ({ends})"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the answer as JSON values."""
@@ -253,7 +265,3 @@ def _table(name: str, columns: dict[str, Any]) -> pd.DataFrame:
     if not np.isfinite(table.select_dtypes("number").to_numpy(dtype=np.float64)).all():
         raise ValueError(f"a table of {name} with missing numbers")
     return table
-
-
-def _with_interval(row: pd.Series[Any]) -> str:
-    return f"{amount(row['part'])} ({amount(row['low'])} to {amount(row['high'])})"
