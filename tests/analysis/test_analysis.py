@@ -567,6 +567,20 @@ def test_rows_far_from_everything_are_implausible(two_groups: ew.Explanation) ->
     assert analysis.plausibility(moved_to(two_groups, codes)).loc["counterfactual", "farther"] > 0.5
 
 
+def test_rows_that_look_like_none_that_exist_are_noticed() -> None:
+    angle = np.random.default_rng(0).uniform(0.0, 2.0 * np.pi, 120)
+    ring = pd.DataFrame({"x": np.cos(angle), "y": np.sin(angle)})
+    model = ew.models.function(lambda rows: rows["x"] ** 2 + rows["y"] ** 2, smooth=True)
+    inward, none = (
+        ew.explain(model, ring, target=ew.targets.at_most(level), certify="in-sample")
+        for level in (0.5, 1.5)
+    )
+    (notice,) = (line for line in inward.status.notices if "nearest real row" in line)
+    assert "of the rows are farther from the nearest real row than 95% of them were" in notice
+    assert float(notice.split("%")[0]) >= 10
+    assert not any("nearest real row" in line for line in none.status.notices)
+
+
 def test_plausibility_of_another_background(two_groups: ew.Explanation) -> None:
     rows = population()
     # A second copy of every row is a neighbour at distance 0, the first is the row itself.
