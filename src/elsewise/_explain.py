@@ -19,7 +19,7 @@ from elsewise.errors import InvalidInput
 from elsewise.explanation import Explanation, Status
 from elsewise.features import Encoder, Schema
 from elsewise.maps import AnyMap, Map, apply_map
-from elsewise.measure import chance_distance, nearest_distances
+from elsewise.measure import FAR, chance_distance, nearest_distances
 from elsewise.models import changed_rows, unusable
 from elsewise.moves import Rows
 from elsewise.request import (
@@ -232,10 +232,7 @@ def _implausible(problem: Problem, rows: Rows) -> tuple[str, ...]:
     shares = float(np.mean(near > far)), float(np.mean(now > far))
     if shares[1] < 2.0 * max(shares[0], 0.05):
         return ()
-    return (
-        f"{percent(shares[1])} of the rows are farther from the nearest real row than 95% of them "
-        "were before: see plausibility()",
-    )
+    return (f"{percent(shares[1])} of the rows are {FAR} than 95% of them were before",)
 
 
 def _chance(problem: Problem, rows: int) -> tuple[str, ...]:

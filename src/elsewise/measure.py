@@ -47,6 +47,8 @@ from elsewise.transport import (
     sorted_squared_distances,
 )
 
+# What is said of rows that look like none that exist.
+FAR = "farther from the nearest real row"
 CHANCE_DRAWS = 20
 """Pairs of resamples behind the distance that chance alone makes."""
 

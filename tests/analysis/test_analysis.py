@@ -578,6 +578,7 @@ def test_rows_that_look_like_none_that_exist_are_noticed() -> None:
     (notice,) = (line for line in inward.status.notices if "nearest real row" in line)
     assert "of the rows are farther from the nearest real row than 95% of them were" in notice
     assert float(notice.split("%")[0]) >= 10
+    assert ew.report.headline(inward).endswith(f"{notice}.")
     assert not any("nearest real row" in line for line in none.status.notices)
 
 

@@ -16,6 +16,7 @@ import pandas as pd
 from elsewise._arrays import to_numpy
 from elsewise.analysis import changes, columns_of, embedded, ks, psi
 from elsewise.certificate import move_sentence, reached_sentence, stayed_lines
+from elsewise.measure import FAR
 from elsewise.request import Kind
 from elsewise.text import amount, format_distinct, one_line, percent
 
@@ -133,8 +134,9 @@ class View:
 
     def headline(self) -> str:
         """Return the answer as one line of text."""
-        sentence, changes = self.answer(), self.first_changes()
-        return f"{sentence} Most of all: {'; '.join(changes)}." if changes else sentence
+        changes, notices = self.first_changes(), self.explanation.status.notices
+        said = [self.answer(), *([f"Most of all: {'; '.join(changes)}."] if changes else [])]
+        return " ".join([*said, *(f"{line}." for line in notices if FAR in line)])
 
     def question(self) -> str:
         """Return what was asked, as the question that the page answers."""
