@@ -5,8 +5,8 @@ returns `Moved`. Offers come from slopes (`_steps`) and from edits (`_edits`, `_
 `_choose` takes the cheapest for each row, `_in_turn` does so with less memory for many rows.
 
 A question without a bound on outputs has no steps: `find_ways` searches each row by itself
-(`_menu`, `_ground`, `_ways`, `_slope_ways`, `_question_map`), and `take_ways` says which rows take
-the way that was found.
+(`_menu`, `_row_search`, `_ways`, `_slope_ways`, `_question_map`), and `take_ways` says which rows
+take the way that was found.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from elsewise.moves._edits import (
     units,
     update_scores,
 )
-from elsewise.moves._menu import Menu, move_prices
+from elsewise.moves._menu import Menu
 from elsewise.moves._question_map import (
     SPARSE,
     QuestionMap,
@@ -34,6 +34,7 @@ from elsewise.moves._question_map import (
     prepare,
     take_ways,
 )
+from elsewise.moves._row_search import move_prices
 from elsewise.moves._row_step import move, start
 from elsewise.moves._step import Motion, MoveContext, Rows, Step
 from elsewise.moves._steps import row_noise, smooth_steps

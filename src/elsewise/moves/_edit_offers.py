@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from elsewise._arrays import Array, asarray_like, changed_cells, namespace, take
+from elsewise.features import Embedding
 from elsewise.moves._costs import Aim, cross_squares, input_costs
 from elsewise.moves._edits import Edits, Source
 from elsewise.moves._offers import Offers, changed_count, legal_rows
 from elsewise.moves._step import MoveContext
 from elsewise.moves._steps import on_grid
-
-if TYPE_CHECKING:
-    from elsewise.features import Embedding
 
 
 def edited_rows(now: MoveContext, aim: Aim, edits: Edits) -> Offers:
@@ -25,7 +23,7 @@ def edited_rows(now: MoveContext, aim: Aim, edits: Edits) -> Offers:
     columns = asarray_like(layout.columns, codes)
     own = take(codes, columns, axis=1)
     made = _made(now, aim, edits, layout)
-    cells = legal_rows(now.problem.embedding, now.population, made, layout.columns)
+    cells = legal_rows(now.population.legal, now.problem.embedding.reach, made, layout.columns)
     takes = asarray_like(layout.takes, codes)
     inputs = _input_costs(now, aim, layout, cells, takes)
     if now.price > 0:

@@ -7,8 +7,6 @@ so far, which after the first step are few.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from elsewise._arrays import Array, namespace, on_device, put_rows, take
@@ -19,10 +17,6 @@ from elsewise.moves._offers import legal_rows, no_worse, obeying
 from elsewise.moves._step import MoveContext
 from elsewise.moves._steps import on_grid
 from elsewise.transport import row_tiles
-
-if TYPE_CHECKING:
-    pass
-
 
 # From so many rows on, asking the model several times costs less than making all offers.
 MANY_ROWS, MANY_DEVICE_ROWS = 1 << 11, 1 << 17
@@ -115,7 +109,7 @@ def _offered(now: MoveContext, aim: Aim, step: Array) -> tuple[Array, Array]:
     """Rows (n, p) moved by a step (n, d) and made legal, and what their inputs cost (n,)."""
     embedding, population = now.problem.embedding, now.population
     moved = embedding.push(now.rows.codes, on_grid(step))
-    legal = legal_rows(embedding, population, moved)
+    legal = legal_rows(population.legal, embedding.reach, moved)
     return legal, input_costs(aim, embedding.embed(legal, population.complete))
 
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from elsewise.features import Kind
 from elsewise.moves._edits import Unit, units
 
 if TYPE_CHECKING:
@@ -143,25 +142,3 @@ def _values(
     levels = np.linspace(0.0, 1.0, left)
     quantiles = np.unique(np.quantile(present, levels)) if present.size else present
     return [*steps[:count], *((np.array([value]), False) for value in quantiles)]
-
-
-def move_prices(schema: Schema) -> tuple[np.ndarray, np.ndarray]:
-    """Return what a changed cell costs: per squared code, (p,), and per swap of levels, (p,).
-
-    The cost of a row's own move, |phi(x) - phi(x')|^2, is a sum over cells: a number or an ordered
-    category pays its squared difference, an unordered category ``weight^2`` whatever the level, and
-    the two cells of a one-hot swap half of that each.
-    """
-    squared, swapped = np.zeros(len(schema.features)), np.zeros(len(schema.features))
-    for j, feature in enumerate(schema.features):
-        if feature.kind is Kind.FIXED:
-            continue
-        if feature.group is not None:
-            squared[j] = feature.weight**2 / 2.0
-        elif feature.kind is not Kind.CATEGORY:
-            squared[j] = (feature.weight / feature.scale) ** 2
-        elif feature.ordered:
-            squared[j] = (feature.weight / max(len(feature.levels) - 1, 1)) ** 2
-        else:
-            swapped[j] = feature.weight**2
-    return squared, swapped

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from elsewise._arrays import Array, asarray_like, changed_cells, device_of, namespace, take
+from elsewise.features import Legal
 from elsewise.moves._costs import SAME, Aim, input_costs
 
 if TYPE_CHECKING:
-    from elsewise.features import Embedding
     from elsewise.moves._step import MoveContext
-    from elsewise.request import Population, Problem
-
+    from elsewise.request import Problem
 
 # A number within this share of a standard deviation of its factual value is that value.
 NEAR = 1e-8
@@ -62,7 +61,7 @@ def stepped_rows(now: MoveContext, aim: Aim, moved: Array) -> Offers:
     """Offer rows moved by steps, Array (K, n, p), once they are legal."""
     xp = namespace(moved)
     embedding, codes = now.problem.embedding, now.rows.codes
-    legal = legal_rows(embedding, now.population, moved)
+    legal = legal_rows(now.population.legal, embedding.reach, moved)
     count, n, p = legal.shape
     embedded = embedding.embed(xp.reshape(legal, (-1, p)), now.population.complete)
     places = xp.reshape(embedded, (count, n, -1))
@@ -95,7 +94,7 @@ def side_by_side(edited: Offers, stepped: Offers) -> Offers:
 
 
 def legal_rows(
-    embedding: Embedding, population: Population, moved: Array, columns: np.ndarray | None = None
+    legal: Legal, reach: Array, moved: Array, columns: np.ndarray | None = None
 ) -> Array:
     """Make rows (..., n, p) legal, or cells (n, M) that lie in ``columns``, int (M,).
 
@@ -103,16 +102,15 @@ def legal_rows(
     was is that number, bit for bit.
     """
     xp = namespace(moved)
-    legal, factual, reach = population.legal, population.codes, embedding.reach
+    factual = legal.factual
     if columns is not None:
         places = asarray_like(columns, factual)
         factual, reach = take(factual, places, axis=1), take(reach, places)
     elif not legal.restricted:
         inside = legal.inside(moved)
         if xp.finfo(moved.dtype).eps > NEAR:
-            # Single precision has no digits for what is so near. What is not a number costs none
-            # either and is not taken, but where cells may be missing, it must not become one.
-            return inside if population.complete else xp.where(xp.isnan(inside), factual, inside)
+            # Single precision has no digits for what is so near; what is not a number is no place.
+            return xp.where(xp.isnan(inside), factual, inside)
         # A missing number is not away from anything: the factual cell is kept.
         return xp.where(xp.abs(inside - factual) > NEAR * reach, inside, factual)
     inside = legal.legalize(moved, columns)

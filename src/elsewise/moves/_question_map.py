@@ -9,20 +9,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from elsewise._arrays import Array, to_numpy
 from elsewise._resources import current
-from elsewise.moves._ground import Goal, Ground, Pool, changed
-from elsewise.moves._menu import Menu, build_menu, move_prices
+from elsewise.moves._menu import Menu, build_menu
+from elsewise.moves._row_search import Goal, Pool, RowSearch, changed
 from elsewise.moves._slope_ways import offer_slopes
 from elsewise.moves._step import Motion, Step
 from elsewise.moves._steps import row_noise
 from elsewise.moves._ways import explore, improve, put_back, refine, refine_donors, settle
-from elsewise.request import Population, Problem, broken_rows
+from elsewise.request import Problem, broken_rows
+from elsewise.settings import Settings
 from elsewise.targets import Question
 
 RATE_POWERS = np.arange(-4.0, 8.5, 0.5)
@@ -84,10 +85,6 @@ class QuestionMap:
         """Whether no row moves, whatever its way costs."""
         return self.price < 0.0 if self.question.wanted is not None else self.rate == 0.0
 
-    def with_price(self, price: float, tie: float) -> QuestionMap:
-        """Return the map in which only rows with cheaper ways move."""
-        return replace(self, price=price, tie=tie)
-
 
 class Ways(NamedTuple):
     """Where rows could go, and what that costs."""
@@ -111,11 +108,19 @@ class Ways(NamedTuple):
     front: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
     """For a mean: costs (n, B), outputs gained (n, B) and codes (n, B, p) of the ways kept."""
 
+    def trades(self, rate: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """For a mean: whether a row moves at a rate, bool (n,), what it gains (n,), its way."""
+        assert self.front is not None  # the search of a mean keeps it
+        costs, gains, codes = self.front
+        values, rows = np.round(costs - rate * gains, 9), np.arange(len(costs))
+        best = np.argmin(values, axis=1)
+        moves = values[rows, best] < 0.0
+        return moves, np.where(moves, gains[rows, best], 0.0), codes[rows, best]
 
-def prepare(
-    problem: Problem, question: Question, slack: float, cells: int | None = None
-) -> QuestionMap:
+
+def prepare(problem: Problem, question: Question, settings: Settings) -> QuestionMap:
     """Record what rows are offered: the menu, the donors, the rates."""
+    slack, cells = SPARSE if settings.sparse else settings.slack, problem.bounds.cells_per_row
     background = to_numpy(problem.background).astype(np.float64)
     outputs = to_numpy(problem.of_background()).astype(np.float64)
     factual = to_numpy(problem.factual).astype(np.float64)
@@ -234,63 +239,34 @@ def _inside_by(
         return wanted.slopes(outputs, gradient, probability) / unit
 
     goal = Goal(margins, slopes, inside=inside)
-    ground = _ground(problem, recorded.menu, goal, codes)
-    pool = Pool.start(ground, _here(ground))
-    explore(ground, pool, -1)
-    near = np.flatnonzero(pool.costs[:, -1] <= recorded.screen)
-    if near.size:
-        part, some = ground.take(near), pool.take(near)
-        refine_donors(part, some)
-        pool.put(near, some)
-    slots = FEW_SLOTS if recorded.slack >= SPARSE else FAR_SLOTS
-    for slot in slots if near.size else ():
-        part, some = ground.take(near), pool.take(near)
-        _search_around(part, some, slot)
-        pool.put(near, some)
-    chosen, found = settle(ground, pool, recorded.slack, recorded.cells)
+    search = RowSearch.start(problem, recorded.menu, goal, codes)
+    explore(search, -1)
+    near = np.flatnonzero(search.pool.costs[:, -1] <= recorded.screen)
+    search.among(near, refine_donors)
+    for slot in FEW_SLOTS if recorded.slack >= SPARSE else FAR_SLOTS:
+        search.among(near, _search_around, slot)
+    chosen, found = settle(search, recorded.slack, recorded.cells)
     rows = np.flatnonzero(found)
     if rows.size:
-        chosen[rows] = put_back(ground.take(rows), pool.take(rows), chosen[rows])
-    cells = ground.cell_costs(chosen)
+        chosen[rows] = search.among(rows, put_back, chosen[rows])
+    cells = search.cell_costs(chosen)
     costs = cells.sum(axis=-1)
     if recorded.slack >= SPARSE:  # rows with fewer changed cells come first, whatever they move
-        member = recorded.menu.member.astype(np.float64)
-        changed = ((cells > 0.0).astype(np.float64) @ member.T > 0.0).sum(axis=-1)
-        costs = costs + SPARSE_CELL * changed
+        costs = costs + SPARSE_CELL * search.counts(cells)
     return chosen, np.where(found, np.round(costs, 9), np.inf)
 
 
-def _ground(problem: Problem, menu: Menu, goal: Goal, codes: np.ndarray) -> Ground:
-    """Rows (n, p) that may all move, and what their search may look at."""
-    population = Population(
-        codes=codes,
-        embedded=codes[:, :0],
-        outputs=codes[:, :0],
-        legal=problem.schema.legal(codes),
-        wanted=None,
-        shortfall=None,
-        pinned=np.zeros(len(codes), dtype=bool),
-        complete=not bool(np.isnan(codes).any()),
-    )
-    schema = problem.schema
-    return Ground(problem, menu, goal, schema.embedding(), population, move_prices(schema))
-
-
-def _search_around(ground: Ground, pool: Pool, slot: int) -> None:
+def _search_around(search: RowSearch, slot: int) -> None:
     """Change what a place of the pool holds, follow the slope from there, and draw it back."""
+    pool = search.pool
     other = changed(pool.codes[:, slot], pool.codes[:, -1]) | (slot == -1)
-    rows = np.flatnonzero(np.isfinite(pool.scores[:, slot]) & other)
-    if rows.size:
-        part, some = ground.take(rows), pool.take(rows)
-        improve(part, some, slot)
-        offer_slopes(part, some, some.codes[:, slot])
-        refine(part, some, some.codes[:, slot])
-        pool.put(rows, some)
 
+    def search_on(part: RowSearch) -> None:
+        improve(part, slot)
+        offer_slopes(part, part.pool.codes[:, slot])
+        refine(part, part.pool.codes[:, slot])
 
-def _here(ground: Ground) -> np.ndarray:
-    """Margins (n,) of rows where they are; rows that break nothing are asked about."""
-    return ground.ask(ground.codes[:, None, :], np.ones((len(ground.codes), 1), dtype=bool))[:, 0]
+    search.among(np.flatnonzero(np.isfinite(pool.scores[:, slot]) & other), search_on)
 
 
 def _trades(
@@ -319,61 +295,48 @@ def _trades(
             ways = ways._replace(stopped=True)
             break
         goal = Goal(margins, slopes, rates * unit, price)
-        ground = _ground(problem, recorded.menu, goal, ways.codes[block])
-        here = _here(ground)
-        pool = Pool.start(ground, here)
-        explore(ground, pool, 0)
-        kept = [pool]
+        search = RowSearch.start(problem, recorded.menu, goal, ways.codes[block])
+        here = search.pool.margins[:, [0]].copy()
+        explore(search, 0)
+        kept = [search.pool]
         if recorded.polished > 0.0:
-            ground = ground._replace(goal=goal._replace(rates=np.array([recorded.polished * unit])))
-            kept.append(_polished(ground, pool))
-        paid = [one.costs + price * ground.counts(ground.cell_costs(one.codes)) for one in kept]
+            goal = goal._replace(rates=np.array([recorded.polished * unit]))
+            kept.append(_polished(search._replace(goal=goal)))
+        paid = [one.costs + price * search.counts(search.cell_costs(one.codes)) for one in kept]
         costs[block] = np.concatenate(paid, axis=1)
-        gained = np.concatenate([one.margins for one in kept], axis=1) - here[:, None]
+        gained = np.concatenate([one.margins for one in kept], axis=1) - here
         gains[block] = unit * gained
         codes[block] = np.concatenate([one.codes for one in kept], axis=1)
     return ways._replace(front=(costs, gains, codes))
 
 
-def _polished(ground: Ground, pool: Pool) -> Pool:
-    """Search once more around the best way of each row at the one rate of the ground."""
-    scores = ground.goal.scores(
-        pool.costs, ground.counts(ground.cell_costs(pool.codes)), pool.margins
-    )
-    best = np.argmin(scores[..., 0], axis=1)
-    rows = np.arange(len(best))
-    parts = (pool.codes, pool.margins, pool.costs, scores[..., 0])
-    last = Pool(*(part[rows, best][:, None] for part in parts))
-    improve(ground, last, 0)
-    offer_slopes(ground, last, last.codes[:, 0])
-    return last
+def _polished(search: RowSearch) -> Pool:
+    """Search once more around the best way of each row at the one rate of the goal."""
+    pool, counts = search.pool, search.counts(search.cell_costs(search.pool.codes))
+    scores = search.goal.scores(pool.costs, counts, pool.margins)[..., 0]
+    best = np.argmin(scores, axis=1)
+    parts, rows = (*pool[:3], scores), np.arange(len(best))
+    last = search._replace(pool=Pool(*(part[rows, best][:, None] for part in parts)))
+    improve(last, 0)
+    offer_slopes(last, last.pool.codes[:, 0])
+    return last.pool
 
 
 def merged_ways(first: Ways, second: Ways, places: np.ndarray) -> Ways:
     """Return the ways of all rows, those of ``second`` at ``places`` (m,), the others in order."""
-    rest = np.ones(len(first.costs) + len(second.costs), dtype=bool)
-    rest[places] = False
+    rest = np.delete(np.arange(len(first.costs) + len(second.costs)), places)
+    order = np.argsort(np.concatenate([rest, places]))
 
     def both(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-        found = np.empty((rest.size, *one.shape[1:]), dtype=one.dtype)
-        found[rest], found[places] = one, other
-        return found
+        return np.concatenate([one, other])[order]
 
+    merged = zip(Ways._fields[:6], map(both, first[:6], second[:6]), strict=True)
     front = None
     if first.front is not None and second.front is not None:
-        one, two = first.front, second.front
-        front = (both(one[0], two[0]), both(one[1], two[1]), both(one[2], two[2]))
-    return Ways(
-        codes=both(first.codes, second.codes),
-        factual=both(first.factual, second.factual),
-        costs=both(first.costs, second.costs),
-        hashes=both(first.hashes, second.hashes),
-        inside=both(first.inside, second.inside),
-        frozen=both(first.frozen, second.frozen),
-        attempted=first.attempted or second.attempted,
-        stopped=first.stopped or second.stopped,
-        front=front,
-    )
+        costs, gains, codes = map(both, first.front, second.front)
+        front = costs, gains, codes
+    attempted, stopped = first.attempted or second.attempted, first.stopped or second.stopped
+    return Ways(**dict(merged), attempted=attempted, stopped=stopped, front=front)
 
 
 def take_ways(recorded: QuestionMap, ways: Ways) -> tuple[np.ndarray, np.ndarray]:
@@ -381,12 +344,8 @@ def take_ways(recorded: QuestionMap, ways: Ways) -> tuple[np.ndarray, np.ndarray
     if recorded.still:
         return ways.factual, np.zeros(len(ways.factual), dtype=bool)
     if ways.front is not None:
-        costs, gains, codes = ways.front
-        values = np.round(costs - recorded.rate * gains, 9)
-        best = np.argmin(values, axis=1)
-        rows = np.arange(len(best))
-        moves = values[rows, best] < 0.0
-        return np.where(moves[:, None], codes[rows, best], ways.codes), moves
+        moves, _, codes = ways.trades(recorded.rate)
+        return np.where(moves[:, None], codes, ways.codes), moves
     moves = (ways.costs < recorded.price) | (
         np.isfinite(ways.costs) & (ways.costs == recorded.price) & (ways.hashes <= recorded.tie)
     )

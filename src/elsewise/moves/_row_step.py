@@ -132,7 +132,7 @@ def _legal_step(problem: Problem, population: Population, codes: Array, step: Ar
     moved = _stepped(problem, codes, [step])[0, ...]
     # A step that is not a number is none.
     moved = xp.where(xp.isnan(moved), codes, moved)
-    legal = legal_rows(problem.embedding, population, moved)
+    legal = legal_rows(population.legal, problem.embedding.reach, moved)
     if problem.obeys is None:
         return legal
     return xp.where(asarray_like(problem.obeys(legal), population.pinned)[:, None], legal, codes)

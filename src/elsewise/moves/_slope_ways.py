@@ -7,10 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from elsewise._arrays import to_numpy
-from elsewise.moves._ground import Ground, Pool, changed, differ
+from elsewise.moves._row_search import RowSearch, changed, differ
 from elsewise.moves._steps import on_grid
-
-__all__ = ["offer_slopes"]
 
 SLOPE_STEPS = 5
 SOME_RATES = 3
@@ -31,42 +29,41 @@ class _Numbers(NamedTuple):
     high: np.ndarray
 
     @classmethod
-    def of(cls, ground: Ground) -> _Numbers:
-        squared, _ = ground.prices
-        numeric = np.array([f.numeric for f in ground.problem.schema.features]) & (squared > 0.0)
-        legal = ground.population.legal
+    def of(cls, search: RowSearch) -> _Numbers:
+        squared, legal = search.prices[0], search.legal
+        numeric = search.numeric & (squared > 0.0)
         unit = np.where(numeric, 1.0 / np.sqrt(np.where(numeric, squared, 1.0)), 0.0)
         free = (legal.lower < legal.upper) & numeric
         room = [
-            np.where(free, (end - ground.codes) / np.where(numeric, unit, 1.0), 0.0)[:, None, :]
+            np.where(free, (end - search.factual) / np.where(numeric, unit, 1.0), 0.0)[:, None, :]
             for end in (legal.lower, legal.upper)
         ]
         return cls(unit, free[:, None, :], *room)
 
 
-def offer_slopes(ground: Ground, pool: Pool, base: np.ndarray) -> None:
+def offer_slopes(search: RowSearch, base: np.ndarray) -> None:
     """Go along the model's slope to where its linear part is just inside, a few times over.
 
     Each step solves min |z|^2 with margin + g (z - z_x) >= 0 inside the boxes, where z is the move
     of the numbers in standard deviations: z = clip(t g) for the least sufficient t. Where margin
     has a rate, it solves min |z|^2 - rate g z: z = clip(rate g / 2).
     """
-    numbers = _Numbers.of(ground)
-    if not ground.problem.precise.smooth or not numbers.free.any():
+    numbers = _Numbers.of(search)
+    if not search.problem.precise.smooth or not numbers.free.any():
         return
-    rates = None if ground.goal.rates is None else ground.goal.rates[::SOME_RATES]
+    rates = None if search.goal.rates is None else search.goal.rates[::SOME_RATES]
     sizes = [k for k in SLOPE_SIZES if k < np.sum(numbers.unit > 0.0)]
     count = len(sizes) if rates is None else len(rates)
-    factual, scale = ground.codes[:, None, :], np.where(numbers.unit > 0.0, numbers.unit, 1.0)
+    factual, scale = search.factual[:, None, :], np.where(numbers.unit > 0.0, numbers.unit, 1.0)
     at = np.repeat(base[:, None, :], count, axis=1)
     chosen = np.ones((len(base), count, 1), dtype=bool)
     for k in range(SLOPE_STEPS):
-        margins, slope = (part.reshape(*at.shape[:2], -1) for part in _slopes(ground, at))
+        margins, slope = (part.reshape(*at.shape[:2], -1) for part in _slopes(search, at))
         slope = np.where(numbers.free, slope, 0.0) * numbers.unit
         if rates is not None:
             move = 0.5 * rates[:, None] * slope
             # A number that moves by less than a changed cell costs does not pay.
-            move = np.where(move * move > ground.goal.cell_price, move, 0.0)
+            move = np.where(move * move > search.goal.cell_price, move, 0.0)
             move = np.clip(move, numbers.low, numbers.high)
         else:
             if k == 0:
@@ -75,25 +72,25 @@ def offer_slopes(ground: Ground, pool: Pool, base: np.ndarray) -> None:
                 chosen = np.stack([rank < (size or rank.shape[1]) for size in sizes], axis=1)
             slope = np.where(chosen, slope, 0.0)
             moved = np.where(numbers.free, np.nan_to_num(at - factual) / scale, 0.0)
-            need = 2.0 * ground.goal.inside - margins[..., 0] + np.sum(slope * moved, axis=-1)
+            need = 2.0 * search.goal.inside - margins[..., 0] + np.sum(slope * moved, axis=-1)
             move = _least_move(slope, need, numbers.low, numbers.high)
         target = np.where(numbers.free, factual + on_grid(move) * numbers.unit, at)
-        outward = _rounded_outward(ground, target, slope)
-        both = ground.legal(np.concatenate([target, outward], axis=1))
-        pool.offer(ground, both, ground.ask(both, changed(both, factual)))
+        outward = _rounded_outward(search, target, slope)
+        both = search.nearest_legal(np.concatenate([target, outward], axis=1))
+        search.offer(both, changed(both, factual))
         if not differ(both[:, :count], at).any():
             break
         at = both[:, :count]
 
 
-def _slopes(ground: Ground, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _slopes(search: RowSearch, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Margins (n * C,) of rows (n, C, p) and their gradient by codes, (n * C, p)."""
-    model, codes = ground.problem.precise, rows.reshape(-1, rows.shape[-1])
+    model, codes = search.problem.precise, rows.reshape(-1, rows.shape[-1])
     outputs, gradient = (
         to_numpy(part).astype(np.float64) for part in model.values_and_gradient(model.place(codes))
     )
-    slope = ground.goal.slopes(outputs, gradient)
-    return ground.goal.margins(outputs), np.where(np.isfinite(slope), slope, 0.0)
+    slope = search.goal.slopes(outputs, gradient)
+    return search.goal.margins(outputs), np.where(np.isfinite(slope), slope, 0.0)
 
 
 def _least_move(
@@ -117,9 +114,9 @@ def _least_move(
     return move(np.where(open_ended, 0.0, large))
 
 
-def _rounded_outward(ground: Ground, target: np.ndarray, slope: np.ndarray) -> np.ndarray:
+def _rounded_outward(search: RowSearch, target: np.ndarray, slope: np.ndarray) -> np.ndarray:
     """Round numbers with a step the way that helps, so that rounding does not undo a move."""
-    legal = ground.population.legal
+    legal = search.legal
     rounded = np.where(slope > 0.0, np.ceil(target), np.floor(target))
     outward = np.where(np.asarray(legal.integer) & (slope != 0.0), rounded, target)
     for column, over, times in legal.grids:  # so that the nearest step is the next one

@@ -13,8 +13,8 @@ from scipy.special import ndtri
 from elsewise._arrays import asarray_like, to_numpy
 from elsewise.certificate import certify_inputs, certify_moves
 from elsewise.confidence import steering_method
-from elsewise.moves import SPARSE, QuestionMap, Rows, Ways, find_ways, prepare, take_ways
-from elsewise.request import Bounds, Population, Problem, populate
+from elsewise.moves import QuestionMap, Rows, Ways, find_ways, prepare, take_ways
+from elsewise.request import Population, Problem, populate
 from elsewise.settings import Settings
 from elsewise.targets import Question
 
@@ -60,7 +60,7 @@ def fit_question(
     stop
         Whether time is up; rows that were not searched by then stay.
     """
-    recorded = _prepared(problem, question, settings)
+    recorded = prepare(problem, question, settings)
     if question.kind == "mean":
         return _fit_mean(problem, recorded, unseen, settings.draws, stop)
     size, share = problem.factual.shape[0], question.share
@@ -74,15 +74,23 @@ def fit_question(
     order = order[np.isfinite(ways.costs[order])]
     needed = max(0, math.ceil(share * size - 1e-9) - inside)
     count = order.size if question.kind == "every" else min(needed, order.size)
-    tight, draws = unseen is not None, settings.draws
-    allowed, limited = _allowed(problem, recorded, ways, order, count, tight, draws)
+    slack, limited = 1.0 if unseen is None else TIGHTER, ""
+    if problem.bounds.rows_moved is not None:
+        most = math.floor(problem.bounds.rows_moved / slack * size + 1e-9)
+        count, limited = (most, "rows_moved") if most < count else (count, "")
+
+    def nearest(number: int) -> np.ndarray:
+        moved = to_numpy(problem.factual).astype(np.float64).copy()
+        moved[order[:number]] = ways.codes[order[:number]]
+        return moved
+
+    count, limited = _allowed(problem, nearest, count, slack, settings.draws, limited)
     if question.kind == "every" and not limited:
         return Fitted(recorded, ways, question.said(share))
-    if allowed == 0:
-        return Fitted(recorded.with_price(NEVER, NEVER), ways, question.said(share), limited)
-    last = order[allowed - 1]
-    priced = recorded.with_price(float(ways.costs[last]), float(ways.hashes[last]))
-    return Fitted(priced, ways, question.said(share), limited)
+    price, tie = NEVER, NEVER
+    if count > 0:
+        price, tie = (float(part[order[count - 1]]) for part in (ways.costs, ways.hashes))
+    return Fitted(replace(recorded, price=price, tie=tie), ways, question.said(share), limited)
 
 
 def _screened(
@@ -96,11 +104,6 @@ def _screened(
     return recorded if wide >= costs.size else replace(recorded, screen=float(costs[wide - 1]))
 
 
-def _prepared(problem: Problem, question: Question, settings: Settings) -> QuestionMap:
-    slack = SPARSE if settings.sparse else settings.slack
-    return prepare(problem, question, slack, problem.bounds.cells_per_row)
-
-
 def nothing_to_do(problem: Problem, question: Question, settings: Settings) -> QuestionMap | None:
     """Return the map that moves nothing, where the rows are as they were asked to be."""
     outputs = to_numpy(problem.factual_outputs).astype(np.float64)
@@ -112,7 +115,7 @@ def nothing_to_do(problem: Problem, question: Question, settings: Settings) -> Q
         met = float(question.wanted.contains(outputs).mean()) >= question.share - ROUNDING
     if not met:
         return None
-    return _prepared(problem, question, settings).with_price(NEVER, NEVER)
+    return replace(prepare(problem, question, settings), price=NEVER, tie=NEVER)
 
 
 def _aimed_share(share: float, fitted: int, unseen: int | None, level: float) -> float:
@@ -134,36 +137,30 @@ def _margin(unseen: float, fitted: float, level: float) -> float:
 
 def _allowed(
     problem: Problem,
-    recorded: QuestionMap,
-    ways: Ways,
-    order: np.ndarray,
+    moved: Callable[[int], np.ndarray],
     count: int,
-    tight: bool,
+    slack: float,
     draws: int,
+    limited: str = "",
 ) -> tuple[int, str]:
-    """How many of the cheapest ways the bounds allow, and which bound allows no more."""
-    bounds, wanted, limited = problem.bounds, count, ""
-    slack = TIGHTER if tight else 1.0
-    if bounds.rows_moved is not None:
-        most = math.floor(bounds.rows_moved / slack * len(ways.costs) + 1e-9)
-        count, limited = (most, "rows_moved") if most < count else (count, limited)
-    population = populate(problem)
-    for name, bound in _how_far(bounds, slack).items():
+    """The largest number up to ``count`` that the bounds over ``slack`` allow, and what limits it.
+
+    Parameters
+    ----------
+    moved
+        A number to the rows (n, p) after their moves, which are the farther the larger it is.
+    """
+    bounds, population = problem.bounds, populate(problem)
+    for name, bound in (("inputs", bounds.inputs), ("moves", bounds.moves)):
+        if bound is None or count == 0:
+            continue
 
         def within(number: int, draws: int, name: str = name, bound: float = bound) -> bool:
-            moved = to_numpy(problem.factual).astype(np.float64).copy()
-            moved[order[:number]] = ways.codes[order[:number]]
-            return _at_most(problem, population, moved, name, draws) <= bound
+            return _at_most(problem, population, moved(number), name, draws) <= bound / slack
 
-        kept = _most(within, count, draws) if count > 0 else count
+        kept = _most(within, count, draws)
         count, limited = (kept, name) if kept < count else (count, limited)
-    return count, limited if count < wanted else ""
-
-
-def _how_far(bounds: Bounds, slack: float) -> dict[str, float]:
-    """The bounds there are on how far rows go, divided by ``slack``."""
-    given = {"inputs": bounds.inputs, "moves": bounds.moves}
-    return {name: bound / slack for name, bound in given.items() if bound is not None}
+    return count, limited
 
 
 def _at_most(
@@ -214,34 +211,20 @@ def _fit_mean(
     recorded = replace(recorded, polished=first)
     ways = find_ways(problem, recorded, problem.factual, stop)
     if unseen is not None:
-        gains = _gains(ways, _rate(ways, amount, problem.unit))
+        _, gains, _ = ways.trades(_rate(ways, amount, problem.unit))
         spread = float(np.var(gains if question.relative else before + sign * gains))
         amount += BETTING * _margin(spread / unseen, spread / len(before), level)
-    rate, limited = _rate(ways, amount, problem.unit), ""
-    population, powers = populate(problem), np.linspace(-16.0, 0.0, 65)
-    for name, bound in _how_far(problem.bounds, 1.0 if unseen is None else TIGHTER).items():
+    rate, powers = _rate(ways, amount, problem.unit), np.linspace(-16.0, 0.0, 65)
+    slower = (rate * 2.0**powers).tolist()
 
-        def within(
-            number: int, draws: int, name: str = name, bound: float = bound, rate: float = rate
-        ) -> bool:
-            moved, _ = take_ways(replace(recorded, rate=rate * 2.0 ** powers[number]), ways)
-            return _at_most(problem, population, moved, name, draws) <= bound
+    def moved(number: int) -> np.ndarray:
+        return take_ways(replace(recorded, rate=slower[number]), ways)[0]
 
-        kept = _most(within, len(powers) - 1, draws)
-        if kept < len(powers) - 1:
-            rate, limited = (rate * 2.0 ** powers[kept] if kept else 0.0), name
+    slack = 1.0 if unseen is None else TIGHTER
+    kept, limited = _allowed(problem, moved, len(slower) - 1, slack, draws)
+    rate = slower[kept] if kept else 0.0
     start = 0.0 if question.relative else float(before.mean())
     return Fitted(replace(recorded, rate=rate), ways, start + sign * amount, limited)
-
-
-def _gains(ways: Ways, rate: float) -> np.ndarray:
-    """What each row's output gains, (n,), at a rate."""
-    assert ways.front is not None  # the search of a mean keeps it
-    costs, gains, _ = ways.front
-    values = np.round(costs - rate * gains, 9)
-    best = np.argmin(values, axis=1)
-    rows = np.arange(len(best))
-    return np.where(values[rows, best] < 0.0, gains[rows, best], 0.0)
 
 
 def _rate(ways: Ways, amount: float, unit: float) -> float:
@@ -249,5 +232,6 @@ def _rate(ways: Ways, amount: float, unit: float) -> float:
     low, high = 1e-9 / unit, 1e12 / unit
     for _ in range(100):
         middle = math.sqrt(low * high)
-        low, high = (low, middle) if _gains(ways, middle).mean() >= amount else (middle, high)
+        _, gains, _ = ways.trades(middle)
+        low, high = (low, middle) if gains.mean() >= amount else (middle, high)
     return high
