@@ -67,7 +67,8 @@ def explain(
 def falls_short(name: str, outputs: np.ndarray) -> np.ndarray:
     """How far outputs are outside what a target wants."""
     level, sign = {"at_most": (0.45, 1), "at_least": (0.6, -1)}.get(name, (0.5, -1))
-    sign = 1 if name == "falling share" else sign
+    if name == "falling share":  # a row at the cut-off passes, and has to leave
+        return np.maximum(outputs[:, 0] - level, 0.0) + 1e-12 * (outputs[:, 0] == level)
     return np.maximum(sign * (outputs[:, 0] - level), 0.0)
 
 

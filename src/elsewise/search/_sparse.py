@@ -10,15 +10,21 @@ from elsewise.request import Problem
 from elsewise.search._loop import State
 from elsewise.search._outcome import Outcome, Solution
 from elsewise.search._runs import ShouldStop, logit_of, run_at_eta
-from elsewise.search._sides import bounded_sides, distance_side, moves_side, row_move
+from elsewise.search._sides import (
+    bounded_sides,
+    distance_side,
+    moves_side,
+    row_move,
+    selection_distance,
+)
 from elsewise.settings import Settings
 
 # Prices of a changed cell that are gone through, doubling, in squared standard deviations.
 FIRST_PRICE, LAST_PRICE = 0.01, 100.0
 # Iterations at each price.
 ITERATIONS = 4
-# Logits of eta added where a price breaks a limit.
-MORE = (0.0, 0.5, 1.0)
+# Logits of eta added where a price breaks a bound, and where rows move too far instead.
+MORE, LESS = (0.5, 1.0), (-1.0, -2.0, -3.0)
 # The output distance may be this much larger afterwards where it has no bound.
 LOSS = 1.01
 
@@ -44,20 +50,25 @@ def tidied(
     if not any(side.name == "outputs" and not side.met(first) for side in sides):
         # No bound keeps the outputs from where they began: they stay as near as they are now.
         sides.append(distance_side(problem, settings, LOSS * state.record.outputs))
-    farthest = (1.0 + budget) * row_move(state)
+    distance = selection_distance(problem)
+    farthest = [(1.0 + budget) * far(state) for far in (row_move, distance)]
     logit, price = logit_of(state), FIRST_PRICE
     while price <= LAST_PRICE:
         priced = replace(state, setup=replace(state.setup, sparsity=price))
-        for more in MORE:
+        tries = [0.0]
+        for more in tries:
             if should_stop():
                 return solution._replace(state=state)
-            wanted = logit + more
             later = yield from run_at_eta(
-                problem, settings, priced, wanted, should_stop, ITERATIONS
+                problem, settings, priced, logit + more, should_stop, ITERATIONS
             )
-            if row_move(later) <= farthest and all(side.met(later) for side in sides):
-                state, logit = later, wanted
+            near = row_move(later) <= farthest[0] and distance(later) <= farthest[1]
+            met = all(side.met(later) for side in sides)
+            if near and met:
+                state, logit = later, logit + more
                 break
+            if more == 0.0 and (near or met):
+                tries += LESS if met else MORE
         else:
             break
         price *= 2.0
