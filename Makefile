@@ -41,6 +41,7 @@ bench: $(VENV)/.test  ## quality, speed and growth: half an hour; growth goes on
 	$(BIN)/python -m benchmarks.difference
 	$(BIN)/python -m benchmarks.questions
 	$(BIN)/python -m benchmarks.optimality
+	$(BIN)/python -m benchmarks.moves
 
 paper: $(VENV)/.test  ## reproduce the paper into docs/paper.md: hours; QUICK=1: one seed, minutes
 	$(BIN)/python -m benchmarks.paper $(if $(QUICK),--quick)

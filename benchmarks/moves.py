@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import time
 from collections.abc import Callable
@@ -158,7 +159,7 @@ def measured(asked: Asked) -> dict[str, Any]:
         "validity": float(np.mean(outputs[:, 0] >= 0.5)),
         "sliced": sliced_distance(x, y),
         "move": move,
-        "move per dimension": move / np.sqrt(x.shape[1]),
+        "move per dimension": move / math.sqrt(x.shape[1]),
         "cells": float(changed.mean()),
         "rows": float(changed.any(axis=1).mean()),
         "rows worse": int(worse.any(axis=1).sum()),
@@ -178,27 +179,51 @@ def _by_column(before: pd.DataFrame, after: pd.DataFrame, changed: np.ndarray) -
     return found
 
 
+def table(found: dict[str, dict[str, dict[str, Any]]]) -> str:
+    """The measurements as Markdown: before, then with the defaults."""
+    lines = [
+        "| problem | sliced distance | row move | cells changed | rows moved | at or above 0.5 |",
+        "|---|---|---|---|---|---|",
+    ]
+    for name, ways in found.items():
+        before, after = ways["before"], ways["defaults"]
+        cells = [
+            *(f"{before[key]:.3f} / {after[key]:.3f}" for key in ("sliced", "move")),
+            *(f"{before[key]:.0%} / {after[key]:.0%}" for key in ("cells", "rows")),
+            f"{before['validity']:.3f} / {after['validity']:.3f}",
+        ]
+        lines.append(f"| {' | '.join([name, *cells])} |")
+    return "\n".join(lines)
+
+
 def main() -> None:
-    """Measure, print, and with every problem write the table."""
+    """Measure and print; where all problems were measured, write the table."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("problems", nargs="*", metavar="PROBLEM", help=", ".join(PROBLEMS))
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--settings", type=json.loads, help="others than the defaults, as JSON")
     given = parser.parse_args()
     ways = SETTINGS if given.settings is None else {str(given.settings): given.settings}
+    found: dict[str, dict[str, dict[str, Any]]] = {}
     for name in given.problems or PROBLEMS:
         if name.startswith(NEED_DATA) and not os.environ.get("ELSEWISE_DATA"):
             continue
         for seed in range(given.seeds):
             for label, changes in ways.items():
                 start = time.process_time()
-                asked = PROBLEMS[name](seed, ew.Settings(**changes))
+                values = measured(PROBLEMS[name](seed, ew.Settings(**changes)))
                 seconds = time.process_time() - start
+                if seed == 0:
+                    found.setdefault(name, {})[label] = values
                 shown = {
                     key: round(value, 3) if isinstance(value, float) else value
-                    for key, value in measured(asked).items()
+                    for key, value in values.items()
                 }
                 print(name, seed, label, shown, f"{seconds:.1f} s", flush=True)
+    if ways is SETTINGS and len(found) == len(PROBLEMS):
+        page = PAGE.read_text("utf-8")
+        start, end = page.index(HEAD) + len(HEAD), page.index(FOOT)
+        PAGE.write_text(f"{page[:start]}\n{table(found)}\n{page[end:]}", "utf-8")
 
 
 if __name__ == "__main__":
