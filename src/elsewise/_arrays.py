@@ -7,8 +7,9 @@ work. What the standard lacks (a scatter along an axis, a search in every row) i
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 import array_api_compat as compat
 import array_api_compat.numpy
@@ -19,7 +20,7 @@ NUMPY: Any = np if hasattr(np, "cumulative_sum") else array_api_compat.numpy
 
 Array = Any
 """An array of any library that follows the array API standard."""
-
+Record = TypeVar("Record")
 
 # Largest number that is computed with: the product of two, squared, is a float64. Numbers whose
 # spread is below its reciprocal are refused for the same reason.
@@ -276,6 +277,22 @@ def take_rows(array: Array, index: np.ndarray) -> Array:
            [1.]])
     """
     return take(array, asarray_like(index, array))
+
+
+def with_arrays(record: Record, change: Callable[[Array], Array], *names: str) -> Record:
+    """Return a dataclass with the named arrays changed, those that are not None.
+
+    Examples
+    --------
+    >>> from elsewise.features import Legal
+    >>> legal = Legal(factual=np.ones((1, 1)), lower=np.zeros((1, 1)), upper=np.ones((1, 1)),
+    ...               integer=np.array([False]), broken=np.array([False]))
+    >>> with_arrays(legal, lambda array: array + 1.0, "lower", "upper").upper
+    array([[2.]])
+    """
+    given = {name: getattr(record, name) for name in names}
+    changed = {name: change(array) for name, array in given.items() if array is not None}
+    return replace(record, **changed)  # type: ignore[type-var]
 
 
 def put_rows(array: Array, index: Array, rows: Array) -> None:

@@ -11,6 +11,7 @@ import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import NamedTuple, NoReturn
 
 import numpy as np
@@ -202,14 +203,7 @@ class _Parser:
     def _bool(self, node: ast.BoolOp, depth: int) -> _Term:
         parts = [self.condition(part, depth) for part in node.values]
         join = _both if isinstance(node.op, ast.And) else _either
-
-        def values(codes: np.ndarray) -> np.ndarray:
-            found = parts[0](codes)
-            for part in parts[1:]:
-                found = join(found, part(codes))
-            return found
-
-        return _Term(values=values, truth=True)
+        return _Term(values=lambda codes: reduce(join, (p(codes) for p in parts)), truth=True)
 
     def _compare(self, node: ast.Compare, depth: int) -> _Term:
         operands = [node.left, *node.comparators]
@@ -262,14 +256,9 @@ class _Parser:
             expected = f"{name}() of {'one number' if most == 1 else 'two numbers or more'}"
             self.refuse_node(node, expected, f"{len(node.args)}")
         parts = [self.number(part, depth) for part in node.args]
-
-        def values(codes: np.ndarray) -> np.ndarray:
-            found = parts[0](codes)
-            for part in parts[1:]:
-                found = compute(found, part(codes))
-            return found if len(parts) > 1 else compute(found)
-
-        return _Term(values=values)
+        if most == 1:
+            return _Term(values=lambda codes: compute(parts[0](codes)))
+        return _Term(values=lambda codes: reduce(compute, (part(codes) for part in parts)))
 
     READERS: Mapping[type[ast.expr], Callable[..., _Term]] = {
         ast.Name: _name,

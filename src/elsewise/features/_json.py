@@ -27,14 +27,9 @@ def pack(value: Any) -> Any:
         return value
     if isinstance(value, float):
         return value if isfinite(value) else {"float": repr(value)}
-    if isinstance(value, pd.Timestamp):
-        return {"timestamp": value.isoformat()}
-    if isinstance(value, pd.Timedelta):
-        return {"timedelta": value.isoformat()}
-    if isinstance(value, datetime):
-        return {"datetime": value.isoformat()}
-    if isinstance(value, date):
-        return {"date": value.isoformat()}
+    for tag, kind in _TIMES.items():
+        if isinstance(value, kind):
+            return {tag: value.isoformat()}
     if isinstance(value, pd.Interval):
         return {"interval": [pack(value.left), pack(value.right), value.closed]}
     if isinstance(value, tuple):
@@ -47,10 +42,16 @@ def pack(value: Any) -> Any:
     )
 
 
-_UNPACK: dict[str, Any] = {
-    "float": float,
+# The narrower of two types comes first: a Timestamp is a datetime, which is a date.
+_TIMES: dict[str, Any] = {
     "timestamp": pd.Timestamp,
     "timedelta": pd.Timedelta,
+    "datetime": datetime,
+    "date": date,
+}
+_UNPACK: dict[str, Any] = {
+    **_TIMES,
+    "float": float,
     "datetime": datetime.fromisoformat,
     "date": date.fromisoformat,
     "interval": lambda parts: pd.Interval(unpack(parts[0]), unpack(parts[1]), closed=parts[2]),

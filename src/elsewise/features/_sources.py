@@ -70,9 +70,13 @@ class Source:
             values = pa.Array.from_pandas(column)
             if name in self.nan:
                 values = pa.array(column.to_numpy(), from_pandas=False)
-            columns.append(values.cast(_plain_type(field.type)).cast(field.type))
+            # Any coding of a dictionary is reached by way of the type of its cells.
+            plain = getattr(field.type, "value_type", field.type)
+            columns.append(values.cast(plain).cast(field.type))
         table = pa.table(columns, schema=pa.schema(fields, self.schema.metadata))
-        return table if str(self.kind) == "pyarrow" else _made(nw, table, self.kind)
+        if str(self.kind) == "pyarrow":
+            return table
+        return nw.from_arrow(table, backend=self.kind).to_native()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the kind and the dtypes as JSON values."""
@@ -88,7 +92,9 @@ class Source:
             return None
         if (given := data.get("array")) is not None:
             parts = given if isinstance(given, str) else [(n, np.dtype(d)) for n, d in given]
-            return cls(None, _without_objects(np.dtype(parts)))
+            if (dtype := np.dtype(parts)).hasobject:
+                raise ValueError("an array of objects")
+            return cls(None, dtype)
         if data["kind"] not in KINDS or not all(map(find_spec, (data["kind"], *LIBRARIES))):
             return None
         import pyarrow as pa
@@ -98,23 +104,6 @@ class Source:
         except (pa.ArrowException, OSError) as error:
             raise ValueError("an Arrow schema that cannot be read") from error
         return cls(data["kind"], schema, frozenset(map(str, data["nan"])))
-
-
-def _without_objects(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    if dtype.hasobject:
-        raise ValueError("an array of objects")
-    return dtype
-
-
-def _made(nw: Any, table: Any, kind: Any) -> Any:
-    return nw.from_arrow(table, backend=kind).to_native()
-
-
-def _plain_type(kind: Any) -> Any:
-    """Return the type of a dictionary's cells, by way of which any of its codings is reached."""
-    import pyarrow as pa
-
-    return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
 def to_pandas(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import Any
 
@@ -25,15 +25,19 @@ class Only(StrEnum):
     DECREASE = "decrease"
 
 
-SIGNS = {None: 0, Only.INCREASE: 1, Only.DECREASE: -1}
-# What a line may leave to the rows it is used with, and the field of a feature that says it.
-MEASURED = {
-    "levels": "levels",
-    "ordered": "ordered",
+# The words of a file that are not the names of a feature's fields.
+RENAMED = {
+    "only": "direction",
+    "range": "declared",
     "seen": "observed",
     "mean": "center",
     "deviation": "scale",
 }
+SIGNS = {None: 0, Only.INCREASE: 1, Only.DECREASE: -1}
+# What a line may leave to the rows it is used with.
+MEASURED = ("levels", "ordered", "observed", "center", "scale")
+# What is said in numbers that files may write without a point.
+NUMBERS = ("range", "resolution", "at_most_by", "weight", "cost", "seen", "mean", "deviation")
 AMOUNTS = (Kind.NUMBER, Kind.INTEGER)
 
 
@@ -72,6 +76,11 @@ class _Line:
     mean: float | None = None
     deviation: float | None = None
     notice: str = ""
+
+
+FIELDS = {line.name: RENAMED.get(line.name, line.name) for line in fields(_Line)}
+"""The field of a feature that each word of a line says."""
+USUAL = {feature.name: feature.default for feature in fields(Feature)}
 
 
 def write(
@@ -113,29 +122,26 @@ def write(
 
 def _entries(feature: Feature, key: str) -> dict[str, Any]:
     """Return what the line of a feature says: nothing that its reader takes for granted."""
-    measured: dict[str, Any] = {"levels": _cells(feature.levels)} if feature.levels else {}
-    if feature.kind in AMOUNTS:
-        ends, mean, deviation = feature.observed, feature.center, feature.scale
-        measured = {"seen": [*map(_short, ends)], "mean": _short(mean)}
-        measured["deviation"] = _short(deviation)
-    said = {
-        "name": None if feature.name == key else _json.pack(feature.name),
-        "kind": feature.kind.value,
-        "free": None if feature.free == feature.can_move else feature.free,
-        "only": {1: "increase", -1: "decrease"}.get(feature.direction),
-        "range": None if feature.declared is None else [*map(_short, feature.declared)],
-        "resolution": None if feature.resolution is None else _short(feature.resolution),
-        "at_most_by": None if feature.at_most_by is None else _short(feature.at_most_by),
-        "allowed": None if feature.allowed is None else _cells(feature.allowed),
-        "weight": None if feature.weight == 1.0 else _short(feature.weight),
-        "cost": None if feature.cost is None else _short(feature.cost),
-        "group": feature.group,
-        "derived": feature.derived if isinstance(feature.derived, str) else None,
-        **measured,
-        "ordered": True if feature.ordered else None,
-        "notice": feature.notice or None,
+    usual = USUAL | {"name": key, "free": feature.can_move}
+    # The moments of numbers are always said, the ends of categories follow from their levels.
+    amount = feature.kind in AMOUNTS
+    usual |= {"center": None, "scale": None} if amount else {"observed": feature.observed}
+    values = {word: getattr(feature, name) for word, name in FIELDS.items()}
+    return {
+        word: _written(word, value)
+        for word, value in values.items()
+        if value != usual[FIELDS[word]] and not callable(value)
     }
-    return {name: value for name, value in said.items() if value is not None}
+
+
+def _written(word: str, value: Any) -> Any:
+    if word == "only":
+        return (Only.INCREASE if value > 0 else Only.DECREASE).value
+    if word in ("name", "levels", "allowed"):
+        return _json.pack(value) if word == "name" else [*map(_json.pack, value)]
+    if isinstance(value, tuple):
+        return [*map(_short, value)]
+    return _short(value) if isinstance(value, float) else value
 
 
 def read(
@@ -174,63 +180,55 @@ def read(
 def _feature(key: str, content: Any, inferred: Mapping[Hashable, Feature] | None) -> Feature:
     place = f"column {key!r}"
     line = from_mapping(_Line, content, place)
-    name = key if line.name is None else _unpacked(place, line.name)
-    if inferred is not None and name not in inferred:
-        raise _wrong(place, "a column of the rows", "one they do not have")
-    cells = _measured(place, line, None if inferred is None else inferred[name])
-    fields: dict[str, Any] = {
-        "name": name,
-        "kind": line.kind,
-        "declared": _floats(line.range),
-        "at_most_by": line.at_most_by,
-        "weight": float(line.weight),
-        "cost": None if line.cost is None else float(line.cost),
-        "allowed": _unpacked(place, line.allowed),
-        "direction": SIGNS[line.only],
-        "group": line.group,
-        "derived": line.derived,
-        "notice": line.notice,
-        **cells,
+    found = {
+        field: _floats(getattr(line, word))
+        if word in NUMBERS
+        else _read(place, getattr(line, word))
+        for word, field in FIELDS.items()
     }
-    known = None if inferred is None else inferred[name]
-    if known and known.notice == RARE and line.levels is None and line.allowed is None:
-        fields |= {"allowed": known.allowed, "notice": RARE}
-    free = Feature(free=False, **fields).can_move if line.free is None else line.free
-    return _feature_rules.checked(Feature(free=free, **fields))
-
-
-def _measured(place: str, line: _Line, known: Feature | None) -> dict[str, Any]:
-    """Return what is known of the cells: from the line, or else from the rows."""
-    amount = line.kind in AMOUNTS
-    if known is not None and (known.kind in AMOUNTS, known.kind is Kind.FIXED) != (
-        amount,
-        line.kind is Kind.FIXED,
-    ):
-        raise _wrong(f"{place}.kind", f"{known.kind.value!r}, as the rows have it", repr(line.kind))
-    found = {field: _unpacked(place, getattr(line, said)) for said, field in MEASURED.items()}
-    if known is not None:
-        found = {f: getattr(known, f) if cell is None else cell for f, cell in found.items()}
-    if not amount:
+    found |= {"name": key if line.name is None else found["name"], "direction": SIGNS[line.only]}
+    if inferred is not None:
+        if found["name"] not in inferred:
+            raise _wrong(place, "a column of the rows", "one they do not have")
+        _complete(place, found, inferred[found["name"]])
+    if line.kind not in AMOUNTS:
         levels = found["levels"] or ()
-        last = max(len(levels) - 1.0, 0.0)
-        return {"levels": levels, "ordered": bool(found["ordered"]), "observed": (0.0, last)}
-    if any(found[field] is None for field in ("observed", "center", "scale")):
+        ends = (0.0, max(len(levels) - 1.0, 0.0))
+        found |= {"levels": levels, "observed": ends, "center": 0.0, "scale": 1.0}
+    elif any(found[field] is None for field in ("observed", "center", "scale")):
         raise _wrong(place, "seen, mean and deviation of its cells", "a line without them")
-    if found["levels"] or found["ordered"]:
+    elif found["levels"] or found["ordered"]:
         raise _wrong(place, "no levels in a column of numbers", "some")
-    center, scale = float(found["center"]), float(found["scale"])
-    step = line.resolution
-    if known is not None and known.kind is line.kind and line.seen is None and step is None:
-        step = known.resolution
-    observed = _floats(found["observed"])
-    return {"observed": observed, "center": center, "scale": scale, "resolution": step}
+    found |= {"levels": found["levels"] or (), "ordered": bool(found["ordered"])}
+    if line.free is None:
+        found["free"] = Feature(**found).can_move
+    return _feature_rules.checked(Feature(**found))
 
 
-def _floats(ends: tuple[float, float] | None) -> tuple[float, float] | None:
-    return None if ends is None else (float(ends[0]), float(ends[1]))
+def _complete(place: str, found: dict[str, Any], known: Feature) -> None:
+    """Fill in, in place, what a line leaves to the rows it is used with."""
+    kind = found["kind"]
+    if any((kind in same) != (known.kind in same) for same in (AMOUNTS, (Kind.FIXED,))):
+        raise _wrong(f"{place}.kind", f"{known.kind.value!r}, as the rows have it", repr(kind))
+    if known.notice == RARE and found["levels"] is found["allowed"] is None:
+        found |= {"allowed": known.allowed, "notice": RARE}
+    if known.kind is kind and found["observed"] is found["resolution"] is None:
+        found["resolution"] = known.resolution
+    found |= {field: getattr(known, field) for field in MEASURED if found[field] is None}
 
 
-def _unpacked(place: str, value: Any) -> Any:
+def _floats(value: Any) -> Any:
+    """Return a number or a pair of numbers as floats, as features have them."""
+    return (
+        tuple(map(float, value))
+        if isinstance(value, tuple)
+        else None
+        if value is None
+        else float(value)
+    )
+
+
+def _read(place: str, value: Any) -> Any:
     """Return cells as they are: tables such as { date = "2024-01-02" } stand for other types."""
     try:
         return tuple(map(_json.unpack, value)) if type(value) is tuple else _json.unpack(value)
@@ -245,10 +243,6 @@ def _wrong(argument: str, expected: str, received: str) -> InvalidInput:
 def _key(name: str) -> str:
     plain = name.isascii() and name.replace("_", "a").replace("-", "a").isalnum()
     return name if plain else _text(name)
-
-
-def _cells(values: Iterable[Any]) -> list[Any]:
-    return [_json.pack(value) for value in values]
 
 
 def _short(value: float) -> float | int:

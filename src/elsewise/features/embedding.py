@@ -10,10 +10,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from elsewise._arrays import Array, asarray_like, multiply_add, namespace, take, to_numpy
+from elsewise._arrays import (
+    Array,
+    asarray_like,
+    multiply_add,
+    namespace,
+    take,
+    to_numpy,
+    with_arrays,
+)
 from elsewise.features._feature import UNREAD, Feature, Kind
-
-__all__ = ["Embedding"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -218,9 +224,7 @@ class Embedding:
         dtype('float32')
         """
         arrays = (field.name for field in fields(self) if field.name not in ("labels", "plain"))
-        return replace(
-            self, **{name: asarray_like(getattr(self, name), reference) for name in arrays}
-        )
+        return with_arrays(self, lambda array: asarray_like(array, reference), *arrays)
 
 
 class _Dimension(NamedTuple):

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from elsewise._arrays import Array, asarray_like, clamped, device_of, namespace, take
+from elsewise._arrays import Array, asarray_like, clamped, device_of, namespace, take, with_arrays
 from elsewise.errors import InvalidInput
 from elsewise.features._feature import Feature, Kind
 
 if TYPE_CHECKING:
     from elsewise.features.schema import Schema
 
-__all__ = ["Legal", "outside_notices", "rows_outside"]
+OF_ROWS = ("factual", "lower", "upper", "broken")
+"""Fields of boxes that are about rows, those about cells first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -131,9 +132,7 @@ class Legal:
         restricted, grids = dict(self.restricted), {grid[0]: grid[1:] for grid in self.grids}
         return replace(
             self,
-            factual=take(self.factual, places, axis=1),
-            lower=take(self.lower, places, axis=1),
-            upper=take(self.upper, places, axis=1),
+            **{name: take(getattr(self, name), places, axis=1) for name in OF_ROWS[:3]},
             integer=take(self.integer, places),
             restricted=tuple(
                 (k, restricted[j]) for k, j in enumerate(index.tolist()) if j in restricted
@@ -151,13 +150,7 @@ class Legal:
         >>> legal.take(np.array([1, 1, 0])).broken
         array([ True,  True, False])
         """
-        return replace(
-            self,
-            factual=take(self.factual, rows),
-            lower=take(self.lower, rows),
-            upper=take(self.upper, rows),
-            broken=take(self.broken, rows),
-        )
+        return with_arrays(self, lambda array: take(array, rows), *OF_ROWS)
 
     def block(self, rows: slice) -> Legal:
         """Return the boxes of a slice of the rows, without copying them.
@@ -169,13 +162,7 @@ class Legal:
         >>> legal.block(slice(1, 2)).broken
         array([ True])
         """
-        return replace(
-            self,
-            factual=self.factual[rows, ...],
-            lower=self.lower[rows, ...],
-            upper=self.upper[rows, ...],
-            broken=self.broken[rows],
-        )
+        return with_arrays(self, lambda array: array[rows, ...], *OF_ROWS)
 
     def like(self, reference: Array) -> Legal:
         """Return the boxes with their arrays in the library, device and dtype of ``reference``.
@@ -187,16 +174,7 @@ class Legal:
         >>> legal.like(np.ones(1, dtype=np.float32)).lower.dtype
         dtype('float32')
         """
-        return Legal(
-            factual=asarray_like(self.factual, reference),
-            lower=asarray_like(self.lower, reference),
-            upper=asarray_like(self.upper, reference),
-            integer=asarray_like(self.integer, reference),
-            broken=asarray_like(self.broken, reference),
-            restricted=self.restricted,
-            rounds=self.rounds,
-            grids=self.grids,
-        )
+        return with_arrays(self, lambda array: asarray_like(array, reference), *OF_ROWS, "integer")
 
 
 def build_legal(features: Sequence[Feature], codes: Array, broken: Array | None = None) -> Legal:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from elsewise._arrays import Array, asarray_like
+from elsewise._arrays import Array, asarray_like, with_arrays
 from elsewise.features import Attribute, attributes
 
 if TYPE_CHECKING:
@@ -103,12 +103,8 @@ class Edits:
 
     def like(self, reference: Array) -> Edits:
         """The edits in the library and on the device of ``reference``."""
-        return Edits(
-            sources=self.sources,
-            values=asarray_like(self.values, reference),
-            donors=asarray_like(self.donors, reference),
-            donor_outputs=asarray_like(self.donor_outputs, reference),
-        )
+        names = ("values", "donors", "donor_outputs")
+        return with_arrays(self, lambda array: asarray_like(array, reference), *names)
 
 
 class EditScores(NamedTuple):

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from elsewise._arrays import take_rows, to_numpy
+from elsewise._arrays import take_rows, to_numpy, with_arrays
 from elsewise.request._problem import Problem
 from elsewise.targets import Sample, Target
 
@@ -102,14 +102,9 @@ def repeated_rows(problem: Problem, unseen: np.ndarray) -> int:
 
 def _restricted(problem: Problem, chosen: np.ndarray, target: Target) -> Problem:
     """The same question about some of the rows."""
-    return replace(
-        problem,
-        factual=take_rows(problem.factual, chosen),
-        factual_outputs=take_rows(problem.factual_outputs, chosen),
-        precise_outputs=take_rows(problem.precise_outputs, chosen),
-        clusters=None if problem.clusters is None else problem.clusters[chosen],
-        target=target,
-    )
+    arrays = ("factual", "factual_outputs", "precise_outputs", "clusters")
+    about = replace(problem, target=target)
+    return with_arrays(about, lambda array: take_rows(array, chosen), *arrays)
 
 
 def _targets(target: Target, rng: np.random.Generator) -> tuple[Target, Target]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from elsewise._arrays import Array, asarray_like, namespace, take
+from elsewise._arrays import Array, asarray_like, namespace, take, with_arrays
 from elsewise.features import rows_outside
 from elsewise.models import known_range
 from elsewise.targets import Derived, Target
@@ -117,16 +117,8 @@ class Population:
         return self._part(lambda array: take(array, index), self.legal.take(index))
 
     def _part(self, pick: Callable[[Array], Array], legal: Legal) -> Population:
-        return Population(
-            codes=pick(self.codes),
-            embedded=pick(self.embedded),
-            outputs=pick(self.outputs),
-            legal=legal,
-            wanted=None if self.wanted is None else pick(self.wanted),
-            shortfall=None if self.shortfall is None else pick(self.shortfall),
-            pinned=pick(self.pinned),
-            complete=self.complete,
-        )
+        arrays = ("codes", "embedded", "outputs", "wanted", "shortfall", "pinned")
+        return with_arrays(replace(self, legal=legal), pick, *arrays)
 
 
 def broken_rows(problem: Problem, codes: Array) -> Array:
