@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Generator
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +19,7 @@ from elsewise.confidence import Method
 from elsewise.errors import InvalidInput
 from elsewise.explanation import Explanation, Status
 from elsewise.features import Encoder, Schema
-from elsewise.maps import AnyMap, Map, apply_map
+from elsewise.maps import AnyMap, apply_map
 from elsewise.measure import FAR, chance_distance, nearest_distances
 from elsewise.models import changed_rows, unusable
 from elsewise.moves import Rows
@@ -45,7 +46,7 @@ from elsewise.search import (
     iterate,
 )
 from elsewise.settings import Settings
-from elsewise.targets import Question, Sample, Share, Target
+from elsewise.targets import Sample, Share, Target
 from elsewise.text import amount, percent
 
 # The fit aims at the limits divided by this: unseen rows are a little farther than seen ones.
@@ -147,14 +148,18 @@ def explain_request(
         raise InvalidInput("stop", expected=expected, received=repr(stop), fix=fix)
     began = time.perf_counter()
     problem, encoder, settings, kind, question = ask(request)
-    watch = _Watch(progress, clock(settings.seconds, stop, since=began))
+    # One budget for binding, every search and the certificate.
+    time_is_up = clock(settings.seconds, stop, since=began)
     with using(settings.resources):
-        if question is not None:
-            answer = _row_by_row(problem, encoder, settings, kind, question, watch)
-        elif kind is Kind.HELD_OUT:
-            answer = _held_out(problem, encoder, settings, watch)
+        if question is None:
+            answer = _by_distance(problem, encoder, settings, kind, progress, time_is_up)
         else:
-            answer = _on_all(problem, encoder, settings, watch, kind)
+            returned = partial(_returned, problem, encoder)
+            rows, recorded, certificate, told = answer_row_by_row(
+                problem, question, settings, kind, returned, time_is_up
+            )
+            status = replace(_question_status(certificate), notices=told)
+            answer = _Answer(rows, recorded, certificate, status, [])
         _check_again(problem, answer.rows)
     notices = (
         *_notices(request, problem, encoder),
@@ -203,11 +208,7 @@ def _notices(request: Request, problem: Problem, encoder: Encoder) -> tuple[str,
     broken = int(to_numpy(broken_rows(problem, problem.factual)).sum())
     stay = f"{broken} rows break a rule or a range and stay as they are"
     slow = getattr(problem.precise, "notice", "")
-    return (
-        *schema.notices,
-        *([stay] if broken else []),
-        *([slow] if slow else []),
-    )
+    return (*schema.notices, *([stay] if broken else []), *([slow] if slow else []))
 
 
 def _same_answer(problem: Problem) -> str:
@@ -271,14 +272,6 @@ def _sampling(problem: Problem, settings: Settings, kind: Kind) -> tuple[str, ..
     )
 
 
-class _Watch(NamedTuple):
-    """How the search is watched."""
-
-    progress: bool | None
-    stop: Callable[[], bool]
-    """Whether time is up: one budget for binding, every search and the certificate."""
-
-
 class _Answer(NamedTuple):
     """What a fit gives back, whichever rows it was certified on."""
 
@@ -287,32 +280,6 @@ class _Answer(NamedTuple):
     certificate: Certificate
     status: Status
     records: list[Iteration]
-
-
-def _row_by_row(
-    problem: Problem,
-    encoder: Encoder,
-    settings: Settings,
-    kind: Kind,
-    question: Question,
-    watch: _Watch,
-) -> _Answer:
-    """Answer a question in the target's own unit: each row by the cheapest way it has."""
-    found = answer_row_by_row(
-        problem,
-        question,
-        settings,
-        kind,
-        lambda codes: _returned(problem, encoder, codes),
-        watch.stop,
-    )
-    return _Answer(
-        rows=found.rows,
-        map=found.map,
-        certificate=found.certificate,
-        status=replace(_question_status(found.certificate), notices=found.notices),
-        records=[],
-    )
 
 
 def _question_status(certificate: Certificate) -> Status:
@@ -335,73 +302,52 @@ def _question_status(certificate: Certificate) -> Status:
     )
 
 
-def _on_all(
-    problem: Problem, encoder: Encoder, settings: Settings, watch: _Watch, kind: Kind
+def _by_distance(
+    problem: Problem,
+    encoder: Encoder,
+    settings: Settings,
+    kind: Kind,
+    progress: bool | None,
+    stop: Callable[[], bool],
 ) -> _Answer:
-    """Fit and certify on all rows: descriptive as in the paper, or exact for a whole population."""
-    solution, records = _watched(iterate(problem, settings, watch.stop), watch.progress)
-    state = solution.state
-    rows = _returned(problem, encoder, state.rows.codes)
-    recorded, population = state.map(), state.setup.population
-    certificate = certify_rows(
-        problem, population, rows, settings.draws, kind, still=_is_still(recorded)
+    """Fit, apply the map to all rows and certify: on rows held out, or on those of the fit.
+
+    The latter is descriptive as in the paper, or exact for a whole population.
+    """
+    halves = halve(problem, settings.fit_rows) if kind is Kind.HELD_OUT else None
+    if halves is None:
+        solution, records = _watched(iterate(problem, settings, stop), progress)
+    else:
+        solution, records = _fitted(halves.fitted, settings, progress, stop)
+    state, recorded = solution.state, solution.state.map()
+    population, tested, cuts = state.setup.population, problem, None
+    if halves is None:
+        rows = certified = _returned(problem, encoder, state.rows.codes)
+    else:
+        rows = _returned(problem, encoder, apply_map(problem, recorded, problem.factual).codes)
+        certified = Rows(*(take_rows(part, halves.unseen) for part in rows))
+        cuts = cutoffs(halves.fitted, to_numpy(population.outputs))
+        tested, population = halves.tested, populate(halves.tested)
+    still = not recorded.steps and not recorded.motion.noise
+    certificate = replace(
+        certify_rows(tested, population, certified, settings.draws, kind, still=still, cuts=cuts),
+        ended=_ENDED.get(solution.outcome),
     )
-    return _answered(solution, rows, recorded, certificate, records)
-
-
-def _answered(
-    solution: Solution,
-    rows: Rows,
-    recorded: AnyMap,
-    certificate: Certificate,
-    records: list[Iteration],
-) -> _Answer:
-    """Return the answer of a search, whose certificate says how it ended."""
-    certificate = replace(certificate, ended=_ENDED.get(solution.outcome))
-    status = _status(solution, certificate)
-    return _Answer(rows=rows, map=recorded, certificate=certificate, status=status, records=records)
-
-
-def _held_out(problem: Problem, encoder: Encoder, settings: Settings, watch: _Watch) -> _Answer:
-    """Fit and choose on one half, apply the map once to the other, certify there."""
-    fitted, tested, unseen = halve(problem, settings.fit_rows)
-    solution, records = _fitted(fitted, settings, watch)
-    recorded = solution.state.map()
-    rows = _returned(problem, encoder, apply_map(problem, recorded, problem.factual).codes)
-    population = populate(tested)
-    moved = Rows(*(take_rows(part, unseen) for part in rows))
-    certificate = certify_rows(
-        tested,
-        population,
-        moved,
-        settings.draws,
-        Kind.HELD_OUT,
-        still=_is_still(recorded),
-        cuts=cutoffs(fitted, to_numpy(solution.state.setup.population.outputs)),
-    )
-    return _answered(solution, rows, recorded, certificate, records)
+    return _Answer(rows, recorded, certificate, _status(solution, certificate), records)
 
 
 def _fitted(
-    problem: Problem, settings: Settings, watch: _Watch
+    problem: Problem, settings: Settings, progress: bool | None, stop: Callable[[], bool]
 ) -> tuple[Solution, list[Iteration]]:
     """Fit with limits a little tighter than asked for, to leave room for rows not seen yet."""
     bounds = problem.bounds
-    inputs, outputs, moves = (
-        side and side / MARGIN for side in (bounds.inputs, bounds.outputs, bounds.moves)
-    )
-    tighter = replace(bounds, inputs=inputs, outputs=outputs, moves=moves)
+    sides = {name: getattr(bounds, name) for name in ("inputs", "outputs", "moves")}
+    tighter = replace(bounds, **{name: side and side / MARGIN for name, side in sides.items()})
     tight = replace(problem, bounds=tighter)
-    search = iterate(tight, settings, watch.stop, shorter=True)
-    solution, records = _watched(search, watch.progress)
+    solution, records = _watched(iterate(tight, settings, stop, shorter=True), progress)
     if solution.outcome is Outcome.NOT_FEASIBLE:
-        return _watched(iterate(problem, settings, watch.stop), watch.progress)
+        return _watched(iterate(problem, settings, stop), progress)
     return solution, records
-
-
-def _is_still(recorded: Map) -> bool:
-    """Whether a map leaves every row where it is."""
-    return not recorded.steps and not recorded.motion.noise
 
 
 _ENDED = {

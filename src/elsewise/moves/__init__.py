@@ -11,8 +11,6 @@ take the way that was found.
 
 from __future__ import annotations
 
-from elsewise.moves._choose import choose
-from elsewise.moves._edit_offers import edited_rows
 from elsewise.moves._edits import (
     Edits,
     EditScores,
@@ -26,7 +24,6 @@ from elsewise.moves._edits import (
 )
 from elsewise.moves._menu import Menu
 from elsewise.moves._question_map import (
-    SPARSE,
     QuestionMap,
     Ways,
     find_ways,
@@ -37,10 +34,9 @@ from elsewise.moves._question_map import (
 from elsewise.moves._row_search import move_prices
 from elsewise.moves._row_step import move, start
 from elsewise.moves._step import Motion, MoveContext, Rows, Step
-from elsewise.moves._steps import row_noise, smooth_steps
+from elsewise.moves._steps import row_noise
 
 __all__ = [
-    "SPARSE",
     "EditScores",
     "Edits",
     "Menu",
@@ -52,10 +48,8 @@ __all__ = [
     "Step",
     "Unit",
     "Ways",
-    "choose",
     "donor_edits",
     "draw_edits",
-    "edited_rows",
     "find_ways",
     "merged_ways",
     "move",
@@ -63,7 +57,6 @@ __all__ = [
     "prepare",
     "revert_edits",
     "row_noise",
-    "smooth_steps",
     "start",
     "take_ways",
     "units",

@@ -141,19 +141,13 @@ def _priced(now: MoveContext, aim: Aim, row: Array, codes: Array) -> Array:
     return inputs + now.price * changed_count(codes, factual)
 
 
-class _Tried(NamedTuple):
-    """What became of candidates."""
-
-    costs: Array
-    """Array (S,): infinite where one breaks a rule, or its inputs alone are too dear."""
-    outputs: Array
-    """Array (S, K): zeros there."""
-
-
 def _evaluated(
     now: MoveContext, aim: Aim, row: Array, codes: Array, inputs: Array, most: Array
-) -> _Tried:
-    """Ask the model about candidates ``codes`` (S, p) that may cost less than ``most`` (S,)."""
+) -> Place:
+    """Ask the model about candidates ``codes`` (S, p) that may cost less than ``most`` (S,).
+
+    Costs are infinite where one breaks a rule, or its inputs alone are too dear; outputs are 0.
+    """
     xp = namespace(codes)
     worth = inputs < most
     worth = obeying(now.problem, codes, worth)
@@ -165,7 +159,7 @@ def _evaluated(
         outputs[worth, ...] = now.problem.precise.values(codes[worth, ...])
     total = inputs + output_costs(wanted, aim.output_weight, outputs)
     total = no_worse(now, outputs, _to_twelve_digits(total), row)
-    return _Tried(xp.where(worth, total, xp.full_like(total, np.inf)), outputs)
+    return Place(codes, outputs, xp.where(worth, total, xp.full_like(total, np.inf)))
 
 
 def _to_twelve_digits(costs: Array) -> Array:

@@ -104,15 +104,10 @@ def knee_reason(inputs: Sequence[float], outputs: Sequence[float], chosen: int) 
         return "no other population is closer to the target"
     if chosen == len(inputs) - 1:
         return "the frontier has no bend: the closest outputs found"
-    fall, price = 1.0 - _unit(outputs)[chosen], inputs[chosen] / (max(inputs) or 1.0)
+    possible = max(outputs) - min(outputs)
+    fall = (max(outputs) - outputs[chosen]) / possible if possible > 0 else 1.0
+    price = inputs[chosen] / (max(inputs) or 1.0)
     return (
         f"{percent(float(fall))} of the possible fall in output distance for {percent(price)} of "
         "the largest input distance"
     )
-
-
-def _unit(values: Sequence[float]) -> np.ndarray:
-    """Values moved and scaled to [0, 1]; zeros where all are equal."""
-    array = np.asarray(values, dtype=np.float64)
-    width = float(np.ptp(array))
-    return (array - array.min()) / width if width > 0 else np.zeros_like(array)
