@@ -9,7 +9,7 @@ from numbers import Real
 from typing import Any
 
 from elsewise._arrays import LARGEST
-from elsewise.errors import InvalidInput, bad_column
+from elsewise.errors import bad_column
 from elsewise.features._feature import IDENTIFIER, RARE, Feature, Formula, Kind
 
 
@@ -92,12 +92,10 @@ def restricted(feature: Feature, values: Sequence[Any]) -> Feature:
         raise bad_column(feature.name, "a category", received, fix)
     unknown = [value for value in values if value not in feature.levels]
     if unknown or not values:
-        raise InvalidInput(
-            f"allowed values of {feature.name!r}",
-            expected=f"some of the levels {list(feature.levels)}",
-            received=repr(unknown[0]) if unknown else "none",
-            fix="name levels of the column, or freeze it",
-        )
+        expected = f"some of the levels {list(feature.levels)}"
+        received = repr(unknown[0]) if unknown else "none"
+        fix = "name levels of the column, or freeze it"
+        raise bad_column(feature.name, expected, received, fix, "allowed values of")
     allowed = tuple(level for level in feature.levels if level in values)
     notice = "" if feature.notice == RARE else feature.notice
     return replace(feature, allowed=allowed, notice=notice)
@@ -130,12 +128,10 @@ def grouped(feature: Feature, group: str) -> Feature:
         feature.kind is Kind.INTEGER and 0.0 <= feature.observed[0] <= feature.observed[1] <= 1.0
     )
     if not (boolean or whole) or feature.group is not None:
-        raise InvalidInput(
-            f"column {feature.name!r}",
-            expected="a column of 0 and 1 that is in no group yet",
-            received=f"group {feature.group!r}" if feature.group else f"{feature.kind.value}",
-            fix="name only the 0/1 columns of one category",
-        )
+        expected = "a column of 0 and 1 that is in no group yet"
+        fix = "name only the 0/1 columns of one category"
+        received = f"group {feature.group!r}" if feature.group else feature.kind.value
+        raise bad_column(feature.name, expected, received, fix)
     return replace(feature, group=group)
 
 

@@ -12,7 +12,7 @@ from pandas.api import types
 from elsewise._arrays import in_row_order
 from elsewise.errors import InvalidInput
 from elsewise.features._expressions import Expression
-from elsewise.features._feature import Feature, Formula, Kind
+from elsewise.features._feature import Feature, Formula, Kind, Rule
 
 Codes = np.ndarray
 # A derived cell that agrees with its formula to so many digits was made by it: files round.
@@ -85,27 +85,13 @@ def derived_columns(
     features: Sequence[Feature], decode: Callable[[Codes], Any]
 ) -> tuple[Made, ...]:
     """Return the derived columns among the features; ``decode`` makes the frames of functions."""
-    return tuple(
-        Made(place, feature, _rounded(feature, _numbers(feature, features, decode)))
-        for place, feature in enumerate(features)
-        if feature.derived is not None
-    )
 
+    def values(feature: Feature) -> Callable[[Codes], np.ndarray]:
+        said = f"formula of {feature.name!r}"
+        return _rounded(feature, _computed(said, feature.derived, features, decode, truth=False))
 
-def _numbers(
-    feature: Feature, features: Sequence[Feature], decode: Callable[[Codes], Any]
-) -> Callable[[Codes], np.ndarray]:
-    """Return what a formula gives, codes (n, p) to float64 (n,)."""
-    argument, formula = f"formula of {feature.name!r}", feature.derived
-    if isinstance(formula, str):
-        expression = Expression.parse(formula, features, argument)
-        return lambda codes: expression.values(codes)
-
-    def values(codes: Codes) -> np.ndarray:
-        found = _answer(argument, "numbers", types.is_numeric_dtype, formula, decode, codes)
-        return found.to_numpy(dtype=np.float64, na_value=np.nan)
-
-    return values
+    made = [(place, f) for place, f in enumerate(features) if f.derived is not None]
+    return tuple(Made(place, feature, values(feature)) for place, feature in made)
 
 
 def _rounded(feature: Feature, values: Callable[[Codes], np.ndarray]) -> Callable[..., np.ndarray]:
@@ -116,22 +102,34 @@ def _rounded(feature: Feature, values: Callable[[Codes], np.ndarray]) -> Callabl
 
 
 def rule_test(
-    name: str,
-    condition: Formula,
-    features: Sequence[Feature],
-    decode: Callable[[Codes], Any],
+    rule: Rule, features: Sequence[Feature], decode: Callable[[Codes], Any]
 ) -> Callable[[Codes], np.ndarray]:
     """Return what a rule says of rows, codes (n, p) to bool (n,); an unknown answer is a no."""
-    if isinstance(condition, str):
-        expression = Expression.parse(condition, features, f"rule {name!r}")
-        return lambda codes: expression.values(codes) == 1.0
+    values = _computed(f"rule {rule.name!r}", rule.condition, features, decode, truth=True)
+    return lambda codes: values(codes) == 1.0
 
-    def verdict(codes: Codes) -> np.ndarray:
-        argument = f"rule {name!r}"
-        answer = _answer(argument, "booleans", types.is_bool_dtype, condition, decode, codes)
-        return answer.to_numpy(dtype=bool, na_value=False)
 
-    return verdict
+def _computed(
+    argument: str,
+    formula: Formula | None,
+    features: Sequence[Feature],
+    decode: Callable[[Codes], Any],
+    *,
+    truth: bool,
+) -> Callable[[Codes], np.ndarray]:
+    """Return what a text or a function says of codes (n, p): truth, or float64 (n,)."""
+    if isinstance(formula, str):
+        return Expression.parse(formula, features, argument).values  # noqa: PD011
+    wanted, fits = "numbers", types.is_numeric_dtype
+    if truth:
+        wanted, fits = "booleans", types.is_bool_dtype
+    dtype, unknown = (bool, False) if truth else (np.float64, np.nan)
+
+    def values(codes: Codes) -> np.ndarray:
+        found = _answer(argument, wanted, fits, formula, decode, codes)
+        return found.to_numpy(dtype=dtype, na_value=unknown)
+
+    return values
 
 
 def _answer(

@@ -71,22 +71,17 @@ def infer_features(frame: pd.DataFrame, background: pd.DataFrame | None) -> tupl
     if len(frame) < 2:
         fix = "infer the schema from a larger frame, such as the training data"
         raise InvalidInput("frame", expected="at least 2 rows", received=f"{len(frame)}", fix=fix)
-    if background is None:
-        return _inferred([(name, column, None) for name, column in frame.items()])
-    check_frame(background, "background")
-    lacking = [name for name in frame.columns if name not in background.columns]
-    if lacking:
-        expected, received = "every column of the frame", f"no column {lacking[0]!r}"
-        fix = "pass rows of the same table"
-        raise InvalidInput("background", expected=expected, received=received, fix=fix)
-    return _inferred([(name, column, background[name]) for name, column in frame.items()])
-
-
-def _inferred(
-    columns: list[tuple[Hashable, pd.Series[Any], pd.Series[Any] | None]],
-) -> tuple[Feature, ...]:
-    """One feature per column, read in threads where there are many rows."""
-    each = parallel if len(columns[0][1]) >= MANY else map
+    if background is not None:
+        check_frame(background, "background")
+        if lacking := [name for name in frame.columns if name not in background.columns]:
+            expected, received = "every column of the frame", f"no column {lacking[0]!r}"
+            fix = "pass rows of the same table"
+            raise InvalidInput("background", expected=expected, received=received, fix=fix)
+    columns = [
+        (name, column, None if background is None else background[name])
+        for name, column in frame.items()
+    ]
+    each = parallel if len(frame) >= MANY else map
     return tuple(each(lambda column: _infer(*column), columns))
 
 
@@ -161,17 +156,14 @@ def _infer(name: Hashable, column: pd.Series[Any], background: pd.Series[Any] | 
     if role is Role.LEVEL:
         return _infer_level(name, pool)
     _check_hashable(column)
-    return _fixed(name, _why_fixed(column))
+    if column.dtype.kind in "iu":
+        return _fixed(name, "integers beyond 2**53: never moved; divide or use floats to free it")
+    how = "never moved; convert it to numbers or categories to free it"
+    return _fixed(name, f"dtype {column.dtype}: {how}")
 
 
 def _fixed(name: Hashable, notice: str) -> Feature:
     return Feature(name=name, kind=Kind.FIXED, free=False, observed=(0.0, 0.0), notice=notice)
-
-
-def _why_fixed(column: pd.Series[Any]) -> str:
-    if column.dtype.kind in "iu":
-        return "integers beyond 2**53: never moved; divide or use floats to free it"
-    return f"dtype {column.dtype}: never moved; convert it to numbers or categories to free it"
 
 
 def _check_hashable(column: pd.Series[Any]) -> None:

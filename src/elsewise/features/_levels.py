@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from pandas.api import types
 
-from elsewise.errors import InvalidInput, bad_column
+from elsewise.errors import bad_column
 from elsewise.features import _json
 from elsewise.features._feature import Feature
 from elsewise.text import nearest
@@ -99,12 +99,10 @@ class Table:
         known = pd.Series(self.values, dtype=self.values.dtype)
         new = column.dropna()
         if len(known) and len(new) and not _types(new) <= _types(known):
-            raise InvalidInput(
-                f"column {column.name!r}",
-                expected=f"{known.dtype} cells such as {known.iloc[0]!r}, as in the fit",
-                received=f"{new.dtype} cells such as {new.iloc[0]!r}",
-                fix="read the file with the same dtypes, or frame[name].astype(...)",
-            )
+            expected = f"{known.dtype} cells such as {known.iloc[0]!r}, as in the fit"
+            received = f"{new.dtype} cells such as {new.iloc[0]!r}"
+            fix = "read the file with the same dtypes, or frame[name].astype(...)"
+            raise bad_column(column.name, expected, received, fix)
         return replace(self, values=Table.of_values(pd.concat([known, column])).values)
 
     def to_dict(self) -> dict[str, Any]:

@@ -80,31 +80,15 @@ class Embedding:
         >>> schema.embedding().embed(np.array([[25.5, 1.0]])).round(3)
         array([[0.   , 0.   , 0.707]])
         """
-        if complete:
-            return self.embed_present(codes)
         xp = namespace(codes)
-        if self.plain:
-            numbers = self.embed_present(codes)
-            numbers[xp.isnan(numbers)] = 0.0
-            return numbers
-        return self.embed_present(xp.where(xp.isnan(codes), self.missing, codes))
-
-    def embed_present(self, codes: Array) -> Array:
-        """Return phi(codes), (n, d), for codes (n, p) none of which is missing.
-
-        Examples
-        --------
-        >>> import pandas as pd
-        >>> from elsewise.features import Schema
-        >>> schema = Schema.infer(pd.DataFrame({"age": [20.5, 30.5], "sex": ["f", "m"]}))
-        >>> schema.embedding().embed_present(np.array([[30.5, 0.0]])).round(3)
-        array([[0.707, 0.707, 0.   ]])
-        """
         if self.plain:
             numbers = codes - self.center
             numbers *= self.factor
+            if not complete:
+                numbers[xp.isnan(numbers)] = 0.0
             return numbers
-        xp = namespace(codes)
+        if not complete:
+            codes = xp.where(xp.isnan(codes), self.missing, codes)
         cells = take(codes, self.source, axis=1)
         m = self.center.shape[0]
         linear = (cells[:, :m] - self.center) * self.factor[:m]
@@ -150,22 +134,22 @@ class Embedding:
         steps = take(xp.concat([step, still], axis=1), self.place, axis=1)
         return multiply_add(codes, steps, self.reach)
 
-    def columns(self, index: np.ndarray) -> tuple[Embedding, np.ndarray]:
-        """Return the embedding of some columns, int (M,), which may repeat, and their dimensions.
+    def embed_columns(self, cells: Array, index: np.ndarray) -> tuple[Array, Array, np.ndarray]:
+        """Embed cells (n, M) of the columns ``index``, int (M,), which may repeat.
 
         Returns
         -------
-        tuple of Embedding and ndarray of int (D,)
-            The embedding of codes (n, M), and which dimension each of its D dimensions repeats.
+        tuple of Array (n, D), Array of int (D,) and ndarray of int (D,)
+            The embedded cells, and for each of its D dimensions the cell that it comes from and the
+            dimension of the whole embedding that it repeats.
 
         Examples
         --------
         >>> import pandas as pd
         >>> from elsewise.features import Schema
         >>> schema = Schema.infer(pd.DataFrame({"age": [0.5, 2.5], "sex": ["f", "m"]}))
-        >>> ages, dimensions = schema.embedding().columns(np.array([0, 0]))
-        >>> ages.embed(np.array([[0.5, 2.5]])).round(3), dimensions
-        (array([[-0.707,  0.707]]), array([0, 0]))
+        >>> schema.embedding().embed_columns(np.array([[0.5, 2.5]]), np.array([0, 0]))[0].round(3)
+        array([[-0.707,  0.707]])
         """
         # By dimension first, so that indicators still come last.
         dimension, column = np.nonzero(to_numpy(self.source)[:, None] == index)
@@ -190,27 +174,7 @@ class Embedding:
             reach=repeated(self.reach, index),
             plain=False,
         )
-        return embedding, dimension
-
-    def embed_columns(self, cells: Array, index: np.ndarray) -> tuple[Array, Array, np.ndarray]:
-        """Embed cells (n, M) of the columns ``index``, int (M,), which may repeat.
-
-        Returns
-        -------
-        tuple of Array (n, D), Array of int (D,) and ndarray of int (D,)
-            The embedded cells, and for each of its D dimensions the cell that it comes from and the
-            dimension of the whole embedding that it repeats.
-
-        Examples
-        --------
-        >>> import pandas as pd
-        >>> from elsewise.features import Schema
-        >>> schema = Schema.infer(pd.DataFrame({"age": [0.5, 2.5], "sex": ["f", "m"]}))
-        >>> schema.embedding().embed_columns(np.array([[0.5, 2.5]]), np.array([0, 0]))[0].round(3)
-        array([[-0.707,  0.707]])
-        """
-        part, dimensions = self.columns(index)
-        return part.embed(cells), part.source, dimensions
+        return embedding.embed(cells), embedding.source, dimension
 
     def like(self, reference: Array) -> Embedding:
         """Return the embedding with its arrays in the library, device and dtype of ``reference``.

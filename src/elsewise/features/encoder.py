@@ -69,7 +69,7 @@ class Encoder:
     def __post_init__(self) -> None:
         features, rules = self.schema.features, self.schema.rules
         made = derived_columns(features, lambda codes: self._back(self.decode_as_given(codes)))
-        tests = tuple(rule_test(r.name, r.condition, features, self.present) for r in rules)
+        tests = tuple(rule_test(rule, features, self.present) for rule in rules)
         object.__setattr__(self, "made", made)
         object.__setattr__(self, "tests", tests)
 
@@ -454,12 +454,9 @@ def _numbers(feature: Feature, column: pd.Series[Any], dtype: Any) -> np.ndarray
         fix = "encode this frame with its own encoder: Schema.encoder(frame)"
         raise bad_column(feature.name, expected, "a missing value", fix)
     if feature.kind is Kind.INTEGER and not (values == np.rint(values))[~missing].all():
-        raise InvalidInput(
-            f"column {feature.name!r}",
-            expected="whole numbers, as in the schema",
-            received=f"{values[~missing][(values % 1 != 0)[~missing]][0]:g}",
-            fix="read the column as continuous: Schema.continuous(name)",
-        )
+        received = f"{values[~missing & (values % 1 != 0)][0]:g}"
+        fix = "read the column as continuous: Schema.continuous(name)"
+        raise bad_column(feature.name, "whole numbers, as in the schema", received, fix)
     if column.dtype.kind in "iu" and (np.abs(values) > EXACT).any():
         expected = "integers up to 2**53, as in the schema"
         fix = "infer a schema from this frame, or convert the column to floats"

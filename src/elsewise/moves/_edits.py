@@ -9,7 +9,7 @@ no randomness and no other rows.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -154,13 +154,7 @@ def draw_edits(
         columns = list(unit.columns)
         sources[:, columns] = np.where(chosen[:, u], own, Source.KEEP)[:, None]
         values[:, columns] = np.where(chosen[:, u, None], new, 0.0)
-    donors = rng.choice(len(background), size=min(DONORS, len(background)), replace=False)
-    return Edits(
-        sources=sources,
-        values=values,
-        donors=background[donors],
-        donor_outputs=background_outputs[donors],
-    )
+    return _with_donors(sources, values, background, background_outputs, DONORS, rng)
 
 
 def donor_edits(
@@ -188,13 +182,21 @@ def donor_edits(
             values[1:ways, columns] = parts[:, None]
     for place, u in enumerate(single):
         sources[ways + place, list(moving[u].columns)] = Source.DONOR
-    donors = rng.choice(len(background), size=min(MANY_DONORS, len(background)), replace=False)
-    return Edits(
-        sources=sources,
-        values=values,
-        donors=background[donors],
-        donor_outputs=background_outputs[donors],
-    )
+    return _with_donors(sources, values, background, background_outputs, MANY_DONORS, rng)
+
+
+def _with_donors(
+    sources: np.ndarray,
+    values: np.ndarray,
+    background: np.ndarray,
+    outputs: np.ndarray,
+    most: int,
+    rng: np.random.Generator,
+) -> Edits:
+    """Draw the donors of edits, at most so many of the background rows."""
+    drawn = rng.choice(len(background), size=min(most, len(background)), replace=False)
+    donors, donor_outputs = background[drawn], outputs[drawn]
+    return Edits(sources=sources, values=values, donors=donors, donor_outputs=donor_outputs)
 
 
 def revert_edits(moving: Sequence[Unit], like: Edits) -> Edits:
@@ -203,12 +205,8 @@ def revert_edits(moving: Sequence[Unit], like: Edits) -> Edits:
     sources = np.zeros(shape, dtype=np.int64)
     for u, unit in enumerate(moving):
         sources[u, list(unit.columns)] = Source.FACTUAL
-    return Edits(
-        sources=np.concatenate([sources, like.sources]),
-        values=np.concatenate([np.zeros(shape), like.values]),
-        donors=like.donors,
-        donor_outputs=like.donor_outputs,
-    )
+    sources = np.concatenate([sources, like.sources])
+    return replace(like, sources=sources, values=np.concatenate([np.zeros(shape), like.values]))
 
 
 def _sizes(kind: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
