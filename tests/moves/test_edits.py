@@ -8,7 +8,7 @@ import pytest
 
 from elsewise.features import Schema
 from elsewise.moves import Edits, EditScores, Source, Unit, units, update_scores
-from elsewise.moves._edits import draw_edits, revert_edits
+from elsewise.moves._edits import draw_edits, pair_edits, revert_edits
 
 RNG = np.random.default_rng(0)
 FRAME = pd.DataFrame(
@@ -163,3 +163,16 @@ def test_what_helped_is_drawn_more_and_the_rest_still_drawn() -> None:
     others = learned.sources[:, [1, 3, 5]] != Source.KEEP
     assert others.any(axis=0).all()
     assert set(np.unique(learned.sources)) == set(Source) - {Source.TOWARDS}
+
+
+def test_pairs_put_one_more_unit_back() -> None:
+    drawn = draw()
+    paired = pair_edits(MOVING, drawn, np.random.default_rng(1))
+    more = paired.sources != drawn.sources
+    assert (drawn.sources[more] == Source.KEEP).all()
+    assert (paired.sources[more] == Source.FACTUAL).all()
+    per_edit = np.column_stack([more[:, unit.columns].any(axis=1) for unit in MOVING])
+    assert per_edit.sum(axis=1).max() == 1
+    assert 0.15 < per_edit.any(axis=1).mean() < 0.5
+    # A one-hot group goes back as a whole.
+    np.testing.assert_array_equal(more[:, 3], more[:, 4])

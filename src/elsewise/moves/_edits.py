@@ -209,6 +209,20 @@ def revert_edits(moving: Sequence[Unit], like: Edits) -> Edits:
     return replace(like, sources=sources, values=np.concatenate([np.zeros(shape), like.values]))
 
 
+def pair_edits(moving: Sequence[Unit], drawn: Edits, rng: np.random.Generator) -> Edits:
+    """Let about half of the edits put one more unit, which they leave, back to its factual value.
+
+    Where each change is worth its cost, another may still be worth more in its place.
+    """
+    count = len(drawn.sources)
+    back = np.where(rng.random(count) < 0.5, rng.integers(len(moving), size=count), -1)
+    sources = drawn.sources.copy()
+    for u, unit in enumerate(moving):
+        put = (back == u) & (sources[:, unit.columns[0]] == Source.KEEP)
+        sources[np.ix_(put, unit.columns)] = Source.FACTUAL
+    return replace(drawn, sources=sources)
+
+
 def _sizes(kind: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
     """How many units each edit changes: new values one or two, what exists already 1, 2, 4, ..."""
     few = 1 + (rng.random(kind.size) < 0.35)

@@ -30,6 +30,7 @@ from elsewise.moves import (
     donor_edits,
     draw_edits,
     move,
+    pair_edits,
     revert_edits,
     start,
     units,
@@ -92,6 +93,8 @@ class Setup:
     """ndarray (m, K)."""
     donors: bool = False
     """Whether rows are offered donors, and points on the way to them, beside what they are."""
+    pairs: bool = False
+    """Whether edits change one unit and put another back."""
     sparsity: float = 0.0
     """Cost of a changed cell, in units of a move by one standard deviation, squared."""
 
@@ -240,7 +243,10 @@ def _drawn_edits(problem: Problem, state: State, iteration: int) -> Edits | None
     # A model with a slope is cheap to ask, and edits are then few of its proposals.
     count = setup.settings.edits or _edit_count(codes.shape[0]) * (2 if smooth else 1)
     drawn = draw_edits(*seen, state.scores, count, rng)
-    return (revert_edits(setup.units, drawn) if setup.sparsity > 0 else drawn).like(codes)
+    if setup.pairs:
+        drawn = pair_edits(setup.units, drawn, rng)
+    back = setup.pairs or setup.sparsity > 0
+    return (revert_edits(setup.units, drawn) if back else drawn).like(codes)
 
 
 def _edit_count(rows: int) -> int:

@@ -43,12 +43,13 @@ def find_shorter_map(
     state = yield from warm_start(problem, settings, first, should_stop, KICK)
     for more in MORE:
         wanted = logit + more * (sides[0].sign if len(sides) == 1 else 0.0)
-        state = yield from run_at_eta(problem, settings, state, wanted, should_stop, REST)
-        if should_stop() or state.record.iteration >= chosen.record.iteration:
-            return solution
+        for _ in range(REST):
+            state = yield from run_at_eta(problem, settings, state, wanted, should_stop, 1)
+            if should_stop() or state.record.iteration >= chosen.record.iteration:
+                return solution
+            near = all(side.other(state) <= LOSS * side.other(chosen) for side in sides)
+            if near and all(side.met(state) for side in sides):
+                return solution._replace(state=state)
         if any(side.other(state) > HOPELESS * side.other(chosen) for side in sides):
             return solution
-        near = all(side.other(state) <= LOSS * side.other(chosen) for side in sides)
-        if near and all(side.met(state) for side in sides):
-            return solution._replace(state=state)
     return solution

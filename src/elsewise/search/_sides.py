@@ -34,7 +34,7 @@ class Side(NamedTuple):
     seen: Callable[[State], float]
     """What stands for the limit between two certificates: cheap, and about proportional to it."""
     other: Callable[[State], float]
-    """Distance on the other side."""
+    """What is paid on the other side: the output distance, or the cost of the inputs."""
 
     def limit(self, state: State) -> float:
         """The limit that steers the search: the certificate's own method, with fewer draws."""
@@ -109,7 +109,7 @@ def _sides(problem: Problem, settings: Settings, steering: bool = True) -> tuple
         population = state.setup.population
         return certify_outputs(problem, population, rows, draws, method=method).at_most
 
-    distance = selection_distance(problem)
+    distance, cost = selection_distance(problem), selection_cost(problem)
 
     def seen(state: State) -> float:
         # The loop's distance and limit share the noise of their directions, which are drawn anew
@@ -120,7 +120,7 @@ def _sides(problem: Problem, settings: Settings, steering: bool = True) -> tuple
     within, close = bounds.inputs or math.inf, bounds.outputs or math.inf
     return (
         Side("inputs", within, -1.0, inputs, draws, seen, _output_distance),
-        Side("outputs", close, 1.0, outputs, draws, _output_limit, distance),
+        Side("outputs", close, 1.0, outputs, draws, _output_limit, cost),
     )
 
 
@@ -143,3 +143,15 @@ def selection_distance(problem: Problem) -> Callable[[State], float]:
         return input_distance(problem, state.setup.population, state.rows.codes, kept)
 
     return distance
+
+
+def selection_cost(problem: Problem) -> Callable[[State], float]:
+    """What the inputs cost the search, on the root scale: that distance and the rows' own moves."""
+    distance = selection_distance(problem)
+
+    def cost(state: State) -> float:
+        weight, size = state.setup.motion.population_weight, state.embedded.shape[1]
+        own = row_move(state) ** 2 / size
+        return math.sqrt(weight * distance(state) ** 2 + (1.0 - weight) * own)
+
+    return cost

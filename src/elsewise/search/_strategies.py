@@ -17,7 +17,7 @@ from elsewise.search._sides import (
     bounded_sides,
     distance_side,
     moves_side,
-    selection_distance,
+    selection_cost,
 )
 from elsewise.search._sparse import tidied
 from elsewise.search._sweep import trace
@@ -25,6 +25,7 @@ from elsewise.search._track_bound import (
     Found,
     Schedule,
     last_pass,
+    polished,
     schedules,
     track_bound,
 )
@@ -157,6 +158,7 @@ def _one(
         closest.append(least)
         if pace is passes[-1] and pace.start is None:
             passes += yield from last_pass(problem, side, found, closest, should_stop)
+    found += yield from polished(problem, settings, first, side, found, should_stop)
     in_order = sorted(found, key=lambda one: one.other)
     chosen = next((one.state for one in in_order if side.met(one.state)), None)
     if chosen is None:
@@ -192,15 +194,16 @@ def _none(
     ends = yield from trace(problem, settings, first, should_stop)
     if all(state.record.inputs == 0 for state in ends):
         return Solution(first, Outcome.NOTHING_MOVES)
-    distance = selection_distance(problem)
+    cost = selection_cost(problem)
     level = knee_level([state.record.outputs for state in ends])
     # From the nearest point that lacks a little: rows that have gone farther find back less well.
     near = min((s for s in ends if s.record.outputs > level), key=lambda s: s.record.outputs)
     side = distance_side(problem, settings, level)
     pace = Schedule(logit_of(near), 1.0, start=near)
     found, _ = yield from track_bound(problem, settings, first, side, pace, should_stop)
+    found += yield from polished(problem, settings, first, side, found, should_stop)
     states = [*ends, *(one.state for one in found)]
-    inputs = list(map(distance, states))
+    inputs = list(map(cost, states))
     outputs = [state.record.outputs for state in states]
     curve = pareto_front(inputs, outputs)
     points = [inputs[k] for k in curve], [outputs[k] for k in curve]

@@ -144,6 +144,8 @@ def track_bound(
     low, high = SLOW_BETWEEN
     rise = max(pace.rise, (high - low) / (CLIMB * iterations))
     control = Controller(pace.logit, rise, reached=pace.start is not None)
+    last = problem.precise.smooth or state.setup.pairs
+    patience = PATIENCE if last else LESS_PATIENCE
     aim, ratio, idle = (1.0 - ROOM) * side.bound, 1.0, 0
     for iteration in range(iterations):
         if should_stop():
@@ -171,7 +173,7 @@ def track_bound(
                     idle = 0 if other < (1.0 - PROGRESS) * best else idle
         # On the log scale: twice too far and half too far are the same distance from the bound.
         control = control.next(side.sign * math.log(max(limit / aim, 1e-12)))
-        if control.reached and idle >= (PATIENCE if problem.precise.smooth else LESS_PATIENCE):
+        if control.reached and idle >= patience:
             break
     return found, closest
 
@@ -197,6 +199,27 @@ def last_pass(
     state = yield from _donated(problem, min(closest, key=side.limit), side, should_stop)
     closest.append(state)
     return (Schedule(logit_of(state), 1.0, start=state),)
+
+
+def polished(
+    problem: Problem,
+    settings: Settings,
+    first: State,
+    side: Side,
+    found: list[Found],
+    should_stop: ShouldStop,
+) -> Generator[State, None, list[Found]]:
+    """Go on from the best state found, one change in another's place, until nothing improves.
+
+    Returns what is nearer. With slopes rows come to rest by themselves.
+    """
+    if problem.precise.smooth or not found:
+        return []
+    best = min(found, key=lambda one: one.other).state
+    start = replace(best, setup=replace(best.setup, pairs=True))
+    pace = Schedule(logit_of(best), 1.0, start=start)
+    more, _ = yield from track_bound(problem, settings, first, side, pace, should_stop)
+    return [one._replace(state=replace(one.state, setup=best.setup)) for one in more]
 
 
 def _donated(
