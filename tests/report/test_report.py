@@ -20,8 +20,7 @@ from elsewise import analysis, report
 from elsewise.errors import InvalidInput
 from elsewise.report import _other_pages, _view
 from elsewise.report._render import frame_table
-from elsewise.request import Kind
-from elsewise.request._kinds import Verdict
+from elsewise.request import Kind, Verdict
 from elsewise.text import one_line
 
 VOID = {"meta", "br", "img", "link", "input", "hr"}

@@ -262,7 +262,7 @@ class Encoder:
             holds &= made.legal(codes)
         for test in self.tests:
             holds &= test(codes)
-        for _, wrong in _wrong_groups(self.schema.features, codes):
+        for *_, wrong in _wrong_groups(self.schema.features, codes):
             holds &= ~wrong
         return holds
 
@@ -475,18 +475,17 @@ def _cast(values: np.ndarray, dtype: Any) -> Any:
 
 def _wrong_groups(
     features: tuple[Feature, ...], codes: np.ndarray
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield each one-hot group's cells and the rows, bool (n,), that have not exactly one 1."""
+) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+    """Yield each one-hot group, its cells and the rows, bool (n,), that have not exactly one 1."""
     for group in dict.fromkeys(f.group for f in features if f.group is not None):
         members = codes[:, [f.group == group for f in features]]
         one = ((members == 0) | (members == 1)).all(axis=1) & (members.sum(axis=1) == 1)
-        yield members, ~one
+        yield group, members, ~one
 
 
 def _check_groups(features: tuple[Feature, ...], codes: np.ndarray) -> None:
     """Refuse rows in which a one-hot group has not exactly one 1."""
-    groups = dict.fromkeys(f.group for f in features if f.group is not None)
-    for group, (members, wrong) in zip(groups, _wrong_groups(features, codes), strict=True):
+    for group, members, wrong in _wrong_groups(features, codes):
         if wrong.any():
             row = int(np.flatnonzero(wrong)[0])
             raise InvalidInput(

@@ -8,9 +8,8 @@ rows to certify on.
 from __future__ import annotations
 
 from elsewise.request._ask import Asked, ask, check_seed
-from elsewise.request._bounds import Bounds
-from elsewise.request._halve import CERTIFIED_ROWS, Halves, halve, repeated_rows
-from elsewise.request._kinds import Kind, Verdict
+from elsewise.request._bounds import Bounds, Kind, Verdict
+from elsewise.request._halve import CERTIFIED_ROWS, halve, repeated_rows
 from elsewise.request._pose import pose
 from elsewise.request._problem import (
     Population,
@@ -26,7 +25,6 @@ __all__ = [
     "CERTIFIED_ROWS",
     "Asked",
     "Bounds",
-    "Halves",
     "Kind",
     "Population",
     "Problem",

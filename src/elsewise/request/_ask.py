@@ -13,9 +13,8 @@ from elsewise._arrays import to_numpy
 from elsewise.confidence import Method
 from elsewise.errors import InvalidInput
 from elsewise.features import Encoder, Schema
-from elsewise.request._bounds import Bounds
+from elsewise.request._bounds import Bounds, Kind
 from elsewise.request._halve import halve
-from elsewise.request._kinds import Kind
 from elsewise.request._pose import pose
 from elsewise.request._problem import Problem
 from elsewise.request._request import Request
