@@ -379,7 +379,7 @@ def _dominance_page(table: pd.DataFrame) -> list[str]:
     free = table[table["bound"].isna()]
     return [
         f"{count} problems ({len(DATA)} datasets; {', '.join(table['model'].unique())}; "
-        f"{len(TARGETS)} targets; {table['seed'].nunique()} seed), {ROWS} rows, in-sample; bounds "
+        f"{len(TARGETS)} targets; {table['seed'].nunique()} seeds), {ROWS} rows, in-sample; bounds "
         f"of {', '.join(f'{share:g}' for share in SHARES)} times the factual output distance, and "
         "none; `Settings(slack=0)`. Every answer is compared with every state of all eight "
         "searches of the same problem and seed: beaten means that some state which meets the same "
