@@ -18,7 +18,9 @@ from elsewise.moves import Rows
 def explanation() -> ew.Explanation:
     rng = np.random.default_rng(0)
     rows = pd.DataFrame({"a": rng.normal(size=60), "b": rng.normal(size=60), "c": ["x", "y"] * 30})
-    score = ew.models.function(lambda frame: frame["a"] + frame["b"], smooth=True)
+    score = ew.models.function(
+        lambda frame: frame["a"] + frame["b"] + 1e-9 * (frame["c"] == "x"), smooth=True
+    )
     return ew.explain(
         score, rows, target=ew.targets.shift(0.5), bounds=ew.Bounds(inputs=0.9, outputs=0.3)
     )

@@ -38,7 +38,9 @@ def base() -> ew.Explanation:
         }
     )
     return ew.explain(
-        lambda frame: np.asarray(frame["income"] / 8.0 - frame["cards"]),
+        lambda frame: np.asarray(
+            frame["income"] / 8.0 - frame["cards"] + 1e-9 * frame["size"].cat.codes
+        ),
         rows,
         target=ew.targets.shift(0.5),
         schema=ew.Schema.infer(rows).freeze("age"),

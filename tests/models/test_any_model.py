@@ -636,7 +636,7 @@ def score(frame: pd.DataFrame) -> pd.Series:
 
 
 def fails_on_a_batch(frame: pd.DataFrame) -> pd.Series:
-    if not frame["rate"].isin(mixed()["rate"]).all():
+    if len(frame) > len(mixed()):
         raise RuntimeError("out of memory")
     return score(frame)
 

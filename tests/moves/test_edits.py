@@ -113,7 +113,7 @@ def test_a_missing_value_is_not_offered() -> None:
 
 def test_revert_edits_take_each_unit_back_alone() -> None:
     edits = draw(count=5)
-    back = revert_edits(MOVING, edits)
+    back = revert_edits(MOVING, edits, np.random.default_rng(0))
     first = back.sources[: len(MOVING)]
     for row, unit in zip(first, MOVING, strict=True):
         expected = np.isin(np.arange(CODES.shape[1]), unit.columns) * Source.FACTUAL

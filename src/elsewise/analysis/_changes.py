@@ -56,7 +56,7 @@ def changes(explanation: Explanation) -> pd.DataFrame:
     --------
     >>> import elsewise as ew
     >>> rows = pd.DataFrame(np.random.default_rng(0).normal(size=(40, 2)), columns=["a", "b"])
-    >>> score = ew.models.function(lambda frame: frame["a"], smooth=True)
+    >>> score = ew.models.function(lambda frame: frame["a"] + frame["b"] / 99, smooth=True)
     >>> explanation = ew.explain(
     ...     score, rows, target=ew.targets.shift(0.5), bounds=ew.Bounds(outputs=0.3),
     ...     certify="in-sample",

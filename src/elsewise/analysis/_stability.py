@@ -92,7 +92,7 @@ def stability_of(
     --------
     >>> import elsewise as ew
     >>> rows = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 2)), columns=["a", "b"])
-    >>> score = ew.models.function(lambda frame: frame["a"], smooth=True)
+    >>> score = ew.models.function(lambda frame: frame["a"] + frame["b"] / 9, smooth=True)
     >>> explanation = ew.explain(
     ...     score, rows, target=ew.targets.shift(0.5), bounds=ew.Bounds(outputs=0.2),
     ...     settings=ew.Settings(draws=99),

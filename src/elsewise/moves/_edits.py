@@ -29,6 +29,8 @@ MANY_DONORS = 256
 PARTS = 12
 # Units taken from a donor one by one, at most.
 ONE_BY_ONE = 48
+# Units put back in one iteration, at most.
+MOST_REVERTED = 128
 # Sizes of shifts, in standard deviations of the feature.
 SHIFT_SCALES = (0.1, 0.3, 1.0)
 # Share of edits drawn without regard to past success.
@@ -199,8 +201,14 @@ def _with_donors(
     return Edits(sources=sources, values=values, donors=donors, donor_outputs=donor_outputs)
 
 
-def revert_edits(moving: Sequence[Unit], like: Edits) -> Edits:
-    """One edit per unit that takes it back to its factual value; donors as in ``like``."""
+def revert_edits(moving: Sequence[Unit], like: Edits, rng: np.random.Generator) -> Edits:
+    """One edit per unit that takes it back to its factual value; donors as in ``like``.
+
+    Of a wide table, for some of the units: every row is offered every edit.
+    """
+    if len(moving) > MOST_REVERTED:
+        chosen = rng.choice(len(moving), MOST_REVERTED, replace=False)
+        moving = [moving[k] for k in np.sort(chosen)]
     shape = (len(moving), like.values.shape[1])
     sources = np.zeros(shape, dtype=np.int64)
     for u, unit in enumerate(moving):

@@ -22,7 +22,7 @@ def without_unread(problem: Problem, encoder: Encoder) -> tuple[Problem, Encoder
     """Return the question in which columns that make no difference to the model stay.
 
     One question tells: each free column is given other values in a few of the background rows,
-    those of other rows and the ends of the observed range. Columns that change no output so, and no
+    those of other rows, the far end of the observed range or the next level. Columns that change no output so, and no
     rule, are then changed in all rows, one by one and all together: some matter only where others
     change too.
     """
@@ -79,13 +79,19 @@ def _changed(rows: np.ndarray, columns: Sequence[Attribute], other: np.ndarray) 
 
 
 def _ends(rows: np.ndarray, column: Attribute) -> np.ndarray:
-    """Return rows (n, p) with the ends of a number's observed range, or a level after the other."""
-    feature, place, turns = column.features[0], column.places[0], np.arange(len(rows))
-    found = rows.copy()
+    """Return rows (n, p) with the farther end of a number's observed range, or the next level.
+
+    Every cell is another then, whatever the order of the rows.
+    """
+    feature, places = column.features[0], list(column.places)
+    found, cells = rows.copy(), rows[:, places]
     if column.numeric:
-        found[:, place] = np.array(feature.observed)[turns % 2]
-    elif not column.grouped:
-        found[:, place] = turns % len(feature.levels)
+        low, high = feature.observed
+        found[:, places] = np.where(cells - low > high - cells, low, high)
+    elif column.grouped:
+        found[:, places] = np.roll(cells, 1, axis=1)
+    else:
+        found[:, places] = (cells + 1) % len(feature.levels)
     return found
 
 

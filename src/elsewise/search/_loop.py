@@ -246,7 +246,7 @@ def _drawn_edits(problem: Problem, state: State, iteration: int) -> Edits | None
     if setup.pairs:
         drawn = pair_edits(setup.units, drawn, rng)
     back = setup.pairs or setup.sparsity > 0
-    return (revert_edits(setup.units, drawn) if back else drawn).like(codes)
+    return (revert_edits(setup.units, drawn, rng) if back else drawn).like(codes)
 
 
 def _edit_count(rows: int) -> int:

@@ -23,6 +23,8 @@ from elsewise.settings import Settings
 FIRST_PRICE, LAST_PRICE = 0.01, 100.0
 # Iterations at each price.
 ITERATIONS = 4
+# Tables of more numbers and categories are not tidied: each is offered back to every row.
+MOST_UNITS = 256
 # Logits of eta added where a price breaks a bound, and where rows move too far instead.
 MORE, LESS = (0.5, 1.0), (-1.0, -2.0, -3.0)
 # The output distance may be this much larger afterwards where it has no bound.
@@ -42,7 +44,8 @@ def tidied(
     amount. Where a price breaks a bound, more weight on the outputs may make up for it.
     """
     state, budget = solution.state, math.inf if settings.sparse else settings.slack
-    skip = budget == 0.0 or state.setup.motion.gradient
+    wide = len(state.setup.units) > MOST_UNITS and not settings.sparse
+    skip = budget == 0.0 or wide or state.setup.motion.gradient
     if skip or solution.outcome not in (Outcome.MET, Outcome.CHOSEN):
         return solution
     bounded = *bounded_sides(problem, settings, steering=False), moves_side(problem, settings)

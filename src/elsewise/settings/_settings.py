@@ -91,7 +91,8 @@ class Settings:
     smoothing: float = 1.0
     """Window of the recorded maps in units of sqrt(n) ranks; 0 records every pair."""
     slack: float = 0.05
-    """What fewer changes may cost, as a share of a row's move (root scale); 0: nothing."""
+    """What fewer changes may cost, as a share of a row's move (root scale); 0: nothing. Under a
+    bound on outputs, tables of more than 256 free columns are left as they are."""
     sparse: bool = False
     """As few changes as possible, whatever they cost: the extreme of ``slack``."""
     redraw: bool = True
