@@ -137,7 +137,7 @@ def test_a_swap_in_a_one_hot_group_costs_one() -> None:
     rows = pd.DataFrame({"a": rng.normal(size=60), "own": own, "rent": 1 - own})
     schema = ew.Schema.infer(rows).one_hot_group("home", ["own", "rent"])
     explanation = ew.explain(
-        ew.models.function(lambda frame: frame["a"], smooth=True),
+        ew.models.function(lambda frame: frame["a"] + 1e-9 * frame["own"], smooth=True),
         rows,
         target=ew.targets.shift(0.1),
         schema=schema,

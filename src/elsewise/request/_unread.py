@@ -22,9 +22,9 @@ def without_unread(problem: Problem, encoder: Encoder) -> tuple[Problem, Encoder
     """Return the question in which columns that make no difference to the model stay.
 
     One question tells: each free column is given other values in a few of the background rows,
-    those of other rows, the far end of the observed range or the next level. Columns that change no output so, and no
-    rule, are then changed in all rows, one by one and all together: some matter only where others
-    change too.
+    those of other rows, the far end of the observed range or the next level. Columns that change
+    no output so, and no rule, are then changed in all rows, one by one and all together: some
+    matter only where others change too.
     """
     stay = _unread(encoder, problem.precise, to_numpy(problem.background).astype(np.float64))
     if not stay:
