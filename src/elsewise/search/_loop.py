@@ -238,10 +238,13 @@ def _drawn_edits(problem: Problem, state: State, iteration: int) -> Edits | None
     seen = setup.units, setup.background, setup.background_outputs
     if setup.donors and iteration % 2:
         return donor_edits(*seen, rng).like(codes)
-    if smooth and setup.sparsity == 0 and all(unit.choices is None for unit in setup.units):
+    by_slopes = smooth and all(unit.choices is None for unit in setup.units)
+    if by_slopes and setup.sparsity == 0:
         return None
-    # A model with a slope is cheap to ask, and edits are then few of its proposals.
+    # A model with a slope is cheap to ask, and edits are then few of its proposals. Where all are
+    # numbers, slopes propose what is new, and edits only take changes back.
     count = setup.settings.edits or _edit_count(codes.shape[0]) * (2 if smooth else 1)
+    count = 0 if by_slopes else count
     drawn = draw_edits(*seen, state.scores, count, rng)
     if setup.pairs:
         drawn = pair_edits(setup.units, drawn, rng)
