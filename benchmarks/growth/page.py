@@ -61,6 +61,10 @@ HOW = """
 `ew.models.torch_model(module, device="cuda")`, or a module that is on a device already: rows, maps,
 proposals and limits then stay there. `device="cpu"` runs the same path on the CPU. A device that
 torch cannot use is refused by name.
+
+By default changes that do not matter are taken back (`Settings(slack=0.05)`), and the map that all
+rows go through has more steps. On the H200, 2026-11-19, two networks, d = 4: a million rows take
+2.2 and 4.2 s, with `slack=0` 1.8 s; ten million 9.1 and 25 s, with `slack=0` 9.1 s.
 """
 
 
