@@ -69,7 +69,8 @@ def assert_feature_legal(feature: Feature, before: pd.Series, after: pd.Series) 
     assert ((new >= lower) & (new <= upper)).all(), feature.name
     assert (feature.direction * (new - old) >= 0).all(), feature.name
     if feature.at_most_by is not None:
-        slack = 1e-9 * np.maximum(np.abs(old), feature.at_most_by)
+        digits = 1e-6 if before.dtype == np.float32 else 1e-9
+        slack = digits * np.maximum(np.abs(old), feature.at_most_by)
         assert (np.abs(new - old) <= feature.at_most_by + slack).all(), feature.name
     if feature.resolution is not None and feature.kind is Kind.INTEGER:
         assert (new % feature.resolution == 0).all(), feature.name

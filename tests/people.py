@@ -85,7 +85,7 @@ def hostile() -> ew.Explanation:
         rows,
         target=ew.targets.at_least(0.6),
         bounds=ew.Bounds(outputs=0.05),  # near enough that every hostile name has to move
-        settings=ew.Settings(iterations=5, draws=99),
+        settings=ew.Settings(iterations=5, draws=99, population_weight=1.0, slack=0.0),
     )
 
 

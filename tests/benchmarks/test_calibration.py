@@ -49,6 +49,7 @@ from benchmarks.calibration.scenarios import (  # noqa: E402
     scenarios,
 )
 
+from elsewise.confidence import Comparison  # noqa: E402
 from elsewise.confidence._bootstrap import bootstrap_distances  # noqa: E402
 
 SCENARIOS = {scenario.key: scenario for scenario in scenarios()}
@@ -99,14 +100,10 @@ def test_the_references_resamples_are_unpaired():
     rng, (first, *_) = np.random.default_rng(2), comparisons
     picked = [rng.integers(60, size=(2, 60)) for _ in range(400)]
     expected = [
-        replace(first, moving=_rows(first.moving, i), fixed=_rows(first.fixed, j)).distance
+        Comparison.paired(first.moving.rows[:, i], first.fixed.rows[:, j], first.trim).distance
         for i, j in picked
     ]
     assert np.mean(unpaired[0]) == pytest.approx(np.mean(expected), rel=0.1)
-
-
-def _rows(ranked, chosen):
-    return ranked._replace(sorted=np.sort(ranked.rows[:, chosen], axis=-1))
 
 
 @pytest.mark.parametrize("rows_drawn", [50, 120])

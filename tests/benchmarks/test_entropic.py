@@ -101,7 +101,7 @@ def explained(entropy: float | None) -> ew.Explanation:
             target=ew.targets.sample(np.random.default_rng(2).normal(1.0, 1.4, 60)),
             bounds=ew.Bounds(outputs=0.9),
             certify="in-sample",
-            settings=ew.Settings(draws=99),
+            settings=ew.Settings(draws=99, population_weight=1.0, slack=0.0),
         )
 
 

@@ -10,6 +10,7 @@ import pytest
 import torch
 from benchmarks.paper import models
 from benchmarks.paper.data import Experiment
+from benchmarks.paper.methods import PAPERS_COST
 from benchmarks.paper.questions import Question, compas_groups
 from benchmarks.rivals.compare import explanation_ot, validity
 from benchmarks.rivals.distances import sliced_ot
@@ -98,6 +99,7 @@ def test_compas_with_legal_groups(compas: Question, target: str) -> None:
             background=experiment.train,
             certify="in-sample",
             seed=0,
+            settings=PAPERS_COST,
         )
         after = explanation.counterfactual
         for columns in compas_groups().values():

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import pytest
 import torch
 from benchmarks.paper import data, models
+from benchmarks.paper.methods import PAPERS_COST
 from benchmarks.rivals.compare import explanation_ot, validity
 
 import elsewise as ew
@@ -53,6 +55,7 @@ def test_heloc(name: str) -> None:
             background=question.experiment.train,
             certify="in-sample",
             seed=0,
+            settings=PAPERS_COST,
         )
 
     least, largest = WANTED[name]
@@ -90,7 +93,7 @@ def test_german_credit_in_the_papers_setting() -> None:
             settings=settings,
         )
 
-    papers = ew.Settings(directions=10, redraw=False)
+    papers = replace(PAPERS_COST, directions=10, redraw=False)
     explanation = counted(model, lambda: explain(papers))
     assert explanation.ok, explanation
     assert explanation.certificate.met
@@ -100,6 +103,6 @@ def test_german_credit_in_the_papers_setting() -> None:
     assert feasible.any()
     assert history["inputs"].iloc[-1] < 0.05
     assert history["outputs"].iloc[-1] < 0.05
-    assert explain(ew.Settings()).certificate.inputs.estimate < (
+    assert explain(PAPERS_COST).certificate.inputs.estimate < (
         explanation.certificate.inputs.estimate
     )
