@@ -146,7 +146,7 @@ def test_pinned_rows_stay_bit_identical() -> None:
         assert 0.1 < has_it.mean() < 0.9
         moved = found.apply(rows)
         assert moved[has_it].to_numpy().tobytes() == rows[has_it].to_numpy().tobytes()
-        assert (moved[~has_it].to_numpy() != rows[~has_it].to_numpy()).any(axis=1).mean() > 0.5
+        assert (moved[~has_it].to_numpy() != rows[~has_it].to_numpy()).any(axis=1).mean() > 0.3
     kept = found.counterfactual[found.factual_outputs[:, 0] >= 0.55]
     assert kept.to_numpy().tobytes() == FIT.loc[kept.index].to_numpy().tobytes()
 
