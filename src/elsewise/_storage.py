@@ -144,7 +144,9 @@ def _exchange(fresh: Path, place: Path) -> None:
             # error.
             if code not in (errno.ENOSYS, errno.EINVAL):
                 raise OSError(code, os.strerror(code), str(place))
-    aside = fresh.with_name("earlier")
+    # A place of its own at every turn: where another has put its folder in between, the earlier one
+    # stays there until the end, and would be in the way of the next turn.
+    aside = Path(tempfile.mkdtemp(dir=fresh.parent)) / "earlier"
     place.rename(aside)
     try:
         fresh.rename(place)
