@@ -14,6 +14,8 @@ from elsewise.request._problem import Problem
 
 # Rows that each column is changed in at first, and how many are asked about in all.
 ROWS, ASKED = 64, 8192
+# Background rows that suspected columns are changed in, at most.
+CONFIRMED = 100_000
 # Outputs that differ by so many last digits are the same: they depend on the batch a row is in.
 DIGITS = 64
 
@@ -54,7 +56,8 @@ def _unread(encoder: Encoder, model: Outputs, rows: np.ndarray) -> set[int]:
     ]
     makes_none = _makes_none(encoder, model, base, changes).reshape(len(free), 3)
     unread = [column for column, none in zip(free, makes_none, strict=True) if none.all()]
-    other = np.roll(rows, shifts[0], axis=0)
+    rows = rows[:: -(-len(rows) // CONFIRMED)]
+    other = np.roll(rows, max(len(rows) // 2, 1), axis=0)
     while unread:
         sets = [unread, *([column] for column in unread)]
         changes = [_changed(rows, columns, other) for columns in sets]
