@@ -266,6 +266,12 @@ def test_the_headline_says_when_nothing_changes() -> None:
     assert "Nothing changes" in _other_pages.explanation_html(same)
 
 
+def test_a_question_about_a_mean_has_a_gauge_of_its_own() -> None:
+    page = Page(report.render(people.explained(ew.targets.mean(0.62), inputs=9.0), output="chance"))
+    (gauge,) = (text for text in page.attributes("aria-label") if text.startswith("mean chance:"))
+    assert "asked 62%" in gauge
+
+
 def test_several_outputs_and_numbers_only() -> None:
     rows = people.frame()[["income"]]
     two = ew.models.function(

@@ -76,12 +76,13 @@ def _reached_gauge(view: View, reached: Reached) -> Gauge:
     question = reached.question
     numbers = {"asked": reached.asked, "before": reached.before, "reached": reached.reached}
     known = [v for v in (*numbers.values(), reached.limit) if v is not None]
-    scale, title = Scale(0.0, 1.0, 0.25), f"share of rows {question.condition(view.name)}"
     if question.kind == "mean":
         low, high = min(known), max(known)
         room = ROOM * ((high - low) or abs(high) or 1.0)
         scale = Scale(low - room, high + room, 1.0)
         title = f"mean {question.output(view.name)}{' moves by' if question.relative else ''}"
+    else:
+        scale, title = Scale(0.0, 1.0, 0.25), f"share of rows {question.condition(view.name)}"
     marks = [
         Mark(look, scale.at(value), f"{look} {question.number(value)}")
         for look, value in numbers.items()
