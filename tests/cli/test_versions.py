@@ -13,7 +13,7 @@ import elsewise as ew
 from elsewise.cli import _versions
 
 PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text("utf-8"))
-FOR_USERS = ("excel", "parquet", "torch", "boost", "dask")
+FOR_USERS = ("parquet", "torch", "boost", "dask")
 
 
 def names_of(requirements: list[str]) -> set[str]:

@@ -25,10 +25,19 @@ from elsewise import report as reports
 from elsewise._difference import difference as difference_of
 from elsewise._explain import explain as explain_rows
 from elsewise._storage import folder_in_place, read_json, write_text
-from elsewise.cli import _demo, _inputs
-from elsewise.cli._console import Interrupted, ended_by, give_up, interruptible, say, tell
+from elsewise.cli import _demo
+from elsewise.cli._console import ended_by, give_up, interruptible, say, tell
 from elsewise.cli._exports import check_formats, export, write_table
-from elsewise.cli._options import NEEDED, PARSER, command, path
+from elsewise.cli._inputs import (
+    load_model,
+    make_schema,
+    parse_bounds,
+    parse_dtypes,
+    parse_functional,
+    parse_target,
+    read_table,
+)
+from elsewise.cli._options import NEEDED, PARSER, command
 from elsewise.cli._study import Finding, Study, findings, junit, markdown, read_study, within
 from elsewise.errors import ElsewiseError, InvalidInput, SavedRunError
 from elsewise.policy import Policy
@@ -44,9 +53,7 @@ CERTIFIED, FAILED, BAD_INPUT, NOT_FEASIBLE, INTERRUPTED = 0, 1, 2, 3, 130
 COMMAND, POLICY = "command.json", "policy.json"
 
 
-@command(
-    "--out --seed --json", out=path("elsewise-demo", "Folder for report.html and explore.html.")
-)
+@command("--out --seed --json")
 def demo(given: Namespace) -> int:
     """Explain a credit model on built-in data and write a report."""
     silent = given.quiet or given.json
@@ -66,14 +73,13 @@ def demo(given: Namespace) -> int:
     "--out --export --name --certify --population --frontier --seconds --seed --json",
     model=NEEDED,
     target=NEEDED,
-    out=path("run", "Folder for the run, its exports and report.html."),
     name={"default": "model output"},
 )
 def explain(given: Namespace) -> int:
     """Explain rows and write the run, its exports and a report to a folder."""
     # Options are called like the keys of a study, but for its assertions.
     known: dict[str, Any] = {f.name: getattr(given, f.name, ()) for f in fields(Study)}
-    known["bounds"] = _inputs.parse_bounds(given.bounds)
+    known["bounds"] = parse_bounds(given.bounds)
     asked = Study(**known)
     kinds, progress = check_formats(given.export), False if given.quiet else None
     question = _question(asked, Path(), given)
@@ -96,7 +102,7 @@ def explain(given: Namespace) -> int:
 
 def _question(asked: Study, folder: Path, given: Namespace) -> dict[str, Any]:
     """Return the arguments of `elsewise.explain` for a question about files in a folder."""
-    target = _inputs.parse_target(asked.target, folder)
+    target = parse_target(asked.target, folder)
     if given.model is None and asked.model is None:
         fix = "name a .skops file there, or any model with --model"
         raise InvalidInput("model", expected="a model", received="none", fix=fix)
@@ -104,10 +110,12 @@ def _question(asked: Study, folder: Path, given: Namespace) -> dict[str, Any]:
     schema, other = (None if name is None else folder / name for name in named)
     rows, background = _tables(folder / asked.rows, other, asked.drop, asked.dtype)
     return {
-        "model": _loaded(given.model or str(folder / str(asked.model)), asked.output, given.trust),
+        "model": load_model(
+            given.model or str(folder / str(asked.model)), asked.output, given.trust
+        ),
         "rows": rows,
         "target": target,
-        "schema": _inputs.make_schema(rows, background, schema, asked.freeze),
+        "schema": make_schema(rows, background, schema, asked.freeze),
         "background": background,
         "bounds": asked.bounds,
         "certify": asked.certify,
@@ -146,18 +154,17 @@ def _end(
     "before after --model --of --output --trust --cluster --confidence --drop --dtype --schema "
     "--out --seed --json",
     model=NEEDED,
-    out=path("difference.html", "The page; beside it the numbers, as .npz."),
 )
 def difference(given: Namespace) -> None:
     """Say which attributes a change of scores between two samples goes through."""
-    functional = _inputs.parse_functional(given.of)
+    functional = parse_functional(given.of)
     tables = _tables(given.before, given.after, given.drop, given.dtype, "after")
     file = None if given.schema is None else Path(given.schema)
     found = difference_of(
-        _loaded(given.model, given.output, given.trust),
+        load_model(given.model, given.output, given.trust),
         *tables,
         functional=functional,
-        schema=None if file is None else _inputs.make_schema(tables[0], None, file, ()),
+        schema=None if file is None else make_schema(tables[0], None, file, ()),
         clusters=given.cluster,
         confidence=given.confidence,
         seed=given.seed,
@@ -168,7 +175,7 @@ def difference(given: Namespace) -> None:
     tell(record, f"{found}\n\nReport: {place}", given)
 
 
-@command("run --out --name --rows", out=path(None, "The page; by default report.html in the run."))
+@command("run --out --name --rows")
 def report(given: Namespace) -> None:
     """Write the report of a saved run."""
     run = given.run
@@ -184,7 +191,7 @@ def report(given: Namespace) -> None:
     tell({}, f"Report: {place}", given)
 
 
-@command("run --out --name", out=path(None, "The page; else explore.html in the run."))
+@command("run --out --name")
 def explore(given: Namespace) -> None:
     """Write a page of a saved run to play with: fewer moves, other features, one group, one row."""
     run = given.run
@@ -201,7 +208,7 @@ def policy(given: Namespace) -> int:
     """Say what a run comes to in a few actions, and keep it in the run."""
     run, place = given.run, given.run / POLICY
     if given.model is not None:
-        explanation = load(run, model=_loaded(given.model, given.output, given.trust))
+        explanation = load(run, model=load_model(given.model, given.output, given.trust))
         who = "rule" if given.rule else "choose"
         limits = {"reach": given.reach, "budget": given.budget}
         found = explanation.policy(given.k, cells=given.cells, assign=who, **limits)
@@ -216,7 +223,7 @@ def policy(given: Namespace) -> int:
     return code
 
 
-@command("runs --out --name --json", out=path("comparison.html", "The page."))
+@command("runs --out --name --json")
 def compare(given: Namespace) -> None:
     """Compare saved runs on one page."""
     runs = dict(zip(_distinct(given.runs), given.runs, strict=True))
@@ -235,11 +242,10 @@ def compare(given: Namespace) -> None:
 @command(
     "run rows --model --output --trust --drop --dtype --out",
     model=NEEDED,
-    out=path("moved.csv", "A .csv, .parquet or .xlsx file."),
 )
 def apply(given: Namespace) -> None:
     """Move new rows as the saved run moved its own."""
-    explanation = load(given.run, model=_loaded(given.model, given.output, given.trust))
+    explanation = load(given.run, model=load_model(given.model, given.output, given.trust))
     # What the run has as text is text here, too: codes that look like numbers.
     known = zip(explanation.encoder.columns, explanation.encoder.tables, strict=True)
     texts = [n for n, t in known if t is not None and all(isinstance(v, str) for v in t.values)]
@@ -250,13 +256,11 @@ def apply(given: Namespace) -> None:
     tell({}, f"{notices}{_escaped_notice(escaped)}{len(table):,} rows written: {place}", given)
 
 
-@command(
-    "rows --background --freeze --drop --dtype --out", out=path("schema.toml", "The file to edit.")
-)
+@command("rows --background --freeze --drop --dtype --out")
 def schema(given: Namespace) -> None:
     """Write what the columns are and how they may move, to be edited and given to explain."""
     table, other = _tables(given.rows, given.background, given.drop, given.dtype)
-    found = _inputs.make_schema(table, other, None, given.freeze)
+    found = make_schema(table, other, None, given.freeze)
     tell({}, f"{found}\n\nSchema: {write_text(found.to_toml(), given.out)}", given)
 
 
@@ -301,34 +305,24 @@ def main(arguments: Sequence[str] | None = None) -> None:
         with ended_by(give_up):
             given = PARSER.parse_args(typed)
             code = given.run_command(given) or CERTIFIED
-    except (KeyboardInterrupt, Interrupted) as error:
-        said = str(error) if isinstance(error, Interrupted) else "interrupted; nothing was written"
-        code = _fail(said, INTERRUPTED, typed)
-    except (ElsewiseError, OSError) as error:
-        said = str(error) if isinstance(error, ElsewiseError) else _of_the_system(error)
-        code = _fail(said, BAD_INPUT, typed)
+    except (KeyboardInterrupt, ElsewiseError, OSError) as error:
+        code = INTERRUPTED if isinstance(error, KeyboardInterrupt) else BAD_INPUT
+        message = _in_words(error)
+        say(f"elsewise: {message}", err=True)
+        if "--json" in typed:
+            say(json.dumps({"error": message, "exit_code": code}))
     raise SystemExit(code)
 
 
-def _of_the_system(error: OSError) -> str:
-    """What the system refused, in words."""
+def _in_words(error: BaseException) -> str:
+    """What ended a command: the user, something that was refused, or the system."""
+    if isinstance(error, KeyboardInterrupt):
+        return "interrupted; nothing was written"
+    if not isinstance(error, OSError) or isinstance(error, ElsewiseError):
+        return str(error)
     place = "" if error.filename is None else f" ({error.filename})"
     reason = error.strerror.lower() if error.strerror else str(error)
     return f"the system says: {reason}{place}. Fix: check the path, its permissions and the disk."
-
-
-def _fail(message: str, code: int, typed: Sequence[str]) -> int:
-    say(f"elsewise: {message}", err=True)
-    if "--json" in typed:
-        say(json.dumps({"error": message, "exit_code": code}))
-    return code
-
-
-def _loaded(model: str, output: str | None, trust: Sequence[str]) -> Any:
-    if _inputs.is_pickle(model):  # said with --quiet, too: it is about safety, not about progress
-        trusted = "runs the code stored in it; load only files you trust"
-        say(f"elsewise: loading {model} {trusted}", err=True)
-    return _inputs.load_model(model, output, trust)
 
 
 def _escaped_notice(count: int) -> str:
@@ -346,11 +340,11 @@ def _tables(
     texts: Sequence[str] = (),
 ) -> tuple[Any, Any]:
     """Read rows and background without the dropped columns; ``texts`` are read as text."""
-    named = _inputs.parse_dtypes(dtype)
+    named = parse_dtypes(dtype)
     dtypes = dict.fromkeys(texts, "str") | named
-    found = [_inputs.read_table(Path(rows), "rows", dtypes)]
+    found = [read_table(Path(rows), "rows", dtypes)]
     if background is not None:
-        found.append(_inputs.read_table(Path(background), second, dtypes))
+        found.append(read_table(Path(background), second, dtypes))
     for option, name in [*(("--drop", n) for n in drop), *(("--dtype", n) for n in named)]:
         if not any(name in part.columns for part in found):
             expected = f"columns of the rows: {', '.join(map(str, found[0].columns))}"

@@ -11,12 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from elsewise.errors import ElsewiseError
 from elsewise.text import visible
-
-
-class Interrupted(ElsewiseError):
-    """Ctrl-C before there was anything to save."""
 
 
 def tell(record: Mapping[str, Any], words: str, given: Namespace) -> None:
@@ -43,11 +38,8 @@ def interruptible() -> Iterator[Callable[[], bool]]:
         noted.append(number)
         say("elsewise: finishing with the best so far; Ctrl-C again to give up", err=True)
 
-    try:
-        with ended_by(note):
-            yield lambda: bool(noted)
-    except KeyboardInterrupt as error:
-        raise Interrupted("interrupted before there was anything to save") from error
+    with ended_by(note):
+        yield lambda: bool(noted)
 
 
 def give_up(number: int, frame: object) -> None:

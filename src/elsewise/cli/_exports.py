@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
-from collections.abc import Callable, Sequence
-from io import BytesIO
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pandas as pd
 
 from elsewise._storage import write_bytes
 from elsewise.analysis import changes as changes_of
-from elsewise.errors import InvalidInput, MissingExtra
+from elsewise.cli._inputs import names_in, need
+from elsewise.errors import InvalidInput
 from elsewise.report import summary
 
 if TYPE_CHECKING:
     from elsewise.explanation import Explanation
 
 
-FORMATS = ("csv", "json", "xlsx", "parquet")
-# Package, and the extra that installs it.
-NEEDED = {"xlsx": ("openpyxl", "excel"), "parquet": ("pyarrow", "parquet")}
+# The files of each format that can be asked for.
+FILES = {
+    "csv": ("counterfactual.csv", "changes.csv", "certificate.csv"),
+    "json": ("summary.json", "counterfactual.json"),
+    "parquet": ("counterfactual.parquet",),
+}
 # What is exported of each side of a certificate.
 COLUMNS = ["estimate", "untrimmed", "upper_limit", "bound", "met", "probability", "method"]
 COLUMNS += ["assumption", "directions", "rows_needed"]
@@ -32,71 +33,52 @@ FORMULA = re.compile(r"[=@\t\r]|[+-](?![\d.,eE+-]*$)")
 """What a spreadsheet takes for a formula; signed numbers are none."""
 
 
-def check_formats(text: str) -> tuple[str, ...]:
-    """Return the formats in a text such as ``csv,xlsx``; refuse unknown ones and missing extras.
+def check_formats(text: str) -> list[str]:
+    """Return the formats in a text such as ``csv,json``; refuse unknown ones and missing extras.
 
     Examples
     --------
     >>> check_formats("csv,json")
-    ('csv', 'json')
+    ['csv', 'json']
     """
-    chosen = tuple(part.strip() for part in text.split(",") if part.strip())
-    unknown = [name for name in chosen if name not in FORMATS]
+    chosen = names_in(text)
+    unknown = [name for name in chosen if name not in FILES]
     if unknown:
-        expected, fix = f"formats among {', '.join(FORMATS)}", "for example --export csv,xlsx"
+        expected, fix = f"formats among {', '.join(FILES)}", "for example --export csv,json"
         raise InvalidInput("--export", expected=expected, received=unknown[0], fix=fix)
-    for package, extra in (NEEDED[name] for name in chosen if name in NEEDED):
-        if importlib.util.find_spec(package) is None:
-            raise MissingExtra(package, extra)
+    if "parquet" in chosen:
+        need("pyarrow", "parquet")
     return chosen
 
 
 def export(
     explanation: Explanation, folder: Path, formats: Sequence[str], output: str
 ) -> tuple[list[str], int]:
-    """Write counterfactual, changes and certificate in each format.
+    """Write counterfactual, changes and certificate in each format that holds them.
 
     Returns
     -------
     tuple of the files' names and int
         How many texts were escaped in CSV files.
     """
-    tables = {
-        "counterfactual": explanation.frames[1],
-        "changes": changes_of(explanation),
-        "certificate": certificate_table(explanation),
-    }
-    written, escaped = [], 0
-    for kind in formats:
-        if kind == "xlsx":
-            written.append("explanation.xlsx")
-            _write_excel(tables, folder / written[-1])
-        elif kind == "parquet":
-            written.append("counterfactual.parquet")
-            tables["counterfactual"].to_parquet(folder / written[-1])
-        elif kind == "json":
-            written.append("summary.json")
-            text = json.dumps(summary(explanation, output), indent=1, allow_nan=False)
-            (folder / written[-1]).write_text(text, encoding="utf-8")
-            written.append("counterfactual.json")
-            tables["counterfactual"].to_json(folder / written[-1], orient="split", indent=1)
-        else:
-            for name, table in tables.items():
-                written.append(f"{name}.csv")
-                escaped += write_csv(table, folder / written[-1])
-    return written, escaped
-
-
-def _flat(table: pd.DataFrame, *, index: bool = True) -> pd.DataFrame:
-    """Return a table whose index is columns, and whose headers are one cell each."""
-    flat = table.reset_index(allow_duplicates=True) if index else table.reset_index(drop=True)
-    names = [*(table.index.names if index else []), *table.columns]
-    heads = [".".join(map(str, n)) if isinstance(n, tuple) else n for n in names]
-    return flat.set_axis(pd.Index(["" if n is None else n for n in heads], dtype=object), axis=1)
+    moved, escaped = explanation.frames[1], 0
+    if "csv" in formats:
+        tables = moved, changes_of(explanation), certificate_table(explanation)
+        for name, table in zip(FILES["csv"], tables, strict=True):
+            escaped += write_csv(table, folder / name)
+    if "json" in formats:
+        text = json.dumps(summary(explanation, output), indent=1, allow_nan=False)
+        (folder / "summary.json").write_text(text, encoding="utf-8")
+        moved.to_json(folder / "counterfactual.json", orient="split", indent=1)
+    if "parquet" in formats:
+        moved.to_parquet(folder / "counterfactual.parquet")
+    return [name for kind in formats for name in FILES[kind]], escaped
 
 
 def write_csv(table: pd.DataFrame, path: Path, *, index: bool = True) -> int:
     """Write a CSV file in which texts that a spreadsheet would run as formulas begin with '.
+
+    The index becomes columns, and every header one cell.
 
     Returns
     -------
@@ -112,19 +94,17 @@ def write_csv(table: pd.DataFrame, path: Path, *, index: bool = True) -> int:
         count += 1
         return f"'{cell}"
 
-    flat = _texts_mapped(_flat(table, index=index), safe)
-    write_bytes(flat.to_csv(index=False).encode("utf-8", "backslashreplace"), path)
+    names = [*(table.index.names if index else []), *table.columns]
+    heads = [".".join(map(str, name)) if isinstance(name, tuple) else name for name in names]
+    flat = table.reset_index(allow_duplicates=True) if index else table
+    cells = {
+        place: column.map(safe) if getattr(column.dtype, "kind", "O") == "O" else column
+        for place, (_, column) in enumerate(flat.items())
+    }
+    shown = pd.Index([safe("" if head is None else head) for head in heads], dtype=object)
+    text = pd.DataFrame(cells, index=flat.index).set_axis(shown, axis=1).to_csv(index=False)
+    write_bytes(text.encode("utf-8", "backslashreplace"), path)
     return count
-
-
-def _texts_mapped(table: pd.DataFrame, change: Callable[[Any], Any]) -> pd.DataFrame:
-    """Return a table with its headers and the columns that can hold texts changed."""
-    columns = [
-        column.map(change) if getattr(column.dtype, "kind", "O") in "OMm" else column
-        for _, column in table.items()
-    ]
-    heads = pd.Index(map(change, table.columns), dtype=object)
-    return pd.DataFrame(dict(enumerate(columns)), index=table.index).set_axis(heads, axis=1)
 
 
 def certificate_table(explanation: Explanation) -> pd.DataFrame:
@@ -137,44 +117,18 @@ def certificate_table(explanation: Explanation) -> pd.DataFrame:
     return pd.DataFrame(rows).set_index("side")
 
 
-def _write_excel(tables: dict[str, pd.DataFrame], path: Path | BytesIO) -> None:
-    """Write one sheet per table; text stays text, even where it looks like a formula."""
-    from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE
-
-    def legal(value: Any) -> Any:
-        plain = isinstance(value, bool | int | float | np.generic)
-        if plain or (pd.api.types.is_scalar(value) and pd.isna(value)):
-            return value
-        return ILLEGAL_CHARACTERS_RE.sub("", str(value))
-
-    with pd.ExcelWriter(path, engine="openpyxl") as book:
-        for name, table in tables.items():
-            _texts_mapped(_flat(table), legal).to_excel(book, sheet_name=name, index=False)
-            for cell in (cell for row in book.sheets[name].iter_rows() for cell in row):
-                # openpyxl takes a text that begins with = for a formula, unless its type is set.
-                if cell.data_type == "f":
-                    cell.data_type = "s"
-                if cell.value == "":  # what pandas writes for a missing cell
-                    cell.value = None
-
-
 def write_table(frame: pd.DataFrame, path: Path) -> tuple[Path, int]:
-    """Write a frame to a .csv, .parquet or .xlsx file that appears whole or not at all.
+    """Write a frame to a .csv or .parquet file that appears whole or not at all.
 
     Returns
     -------
     tuple of Path and int
         How many texts were escaped, see `write_csv`.
     """
-    if path.suffix not in (".csv", ".parquet", ".xlsx"):
-        expected, fix = "a .csv, .parquet or .xlsx file", "choose a name with one of these endings"
-        raise InvalidInput("--out", expected=expected, received=str(path), fix=fix)
-    check_formats(path.suffix[1:])
     if path.suffix == ".csv":
         return path, write_csv(frame, path, index=False)
-    made = BytesIO()
-    if path.suffix == ".parquet":
-        frame.to_parquet(made)
-    else:
-        _write_excel({"rows": frame}, made)
-    return write_bytes(made.getvalue(), path), 0
+    if path.suffix != ".parquet":
+        expected, fix = "a .csv or .parquet file", "choose a name with one of these endings"
+        raise InvalidInput("--out", expected=expected, received=str(path), fix=fix)
+    need("pyarrow", "parquet")
+    return write_bytes(frame.to_parquet(), path), 0

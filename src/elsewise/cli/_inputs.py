@@ -2,40 +2,58 @@
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 import pickle
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, cast
 
+import joblib
 import pandas as pd
 
 from elsewise import models, targets
+from elsewise.cli._console import say
 from elsewise.errors import InvalidInput, MissingExtra
 from elsewise.features import Schema
 from elsewise.request import Bounds
 
 PICKLES = (".joblib", ".pkl", ".pickle")
-TARGETS = (
-    "share, quantile, mean, label, at_least, at_most, constant, shift, scale, sample, group or "
-    "distribution"
-)
+TARGETS = ["share", "quantile", "mean", "label", "at_least", "at_most", "constant", "shift"]
+TARGETS += ["scale", "sample", "group", "distribution"]
 # Targets that take one value for each output column.
 PER_COLUMN = ("at_least", "at_most", "constant", "shift")
 MODELS = "a .skops, .joblib or .pickle file, or module:name"
-TABLES = "a readable .csv or .parquet file"
 DTYPES = ("str", "int", "float", "bool", "category")
 
 
-def _refused(
-    option: str, expected: str, given: object, fix: str, error: Exception | None = None
-) -> InvalidInput:
-    """Build the error for what an option cannot take, with what a library said about it."""
-    reason = "" if error is None else f" ({type(error).__name__}: {error})"
-    return InvalidInput(option, expected=expected, received=f"{given}{reason}", fix=fix)
+def _refused(option: str, expected: str, given: object, fix: str) -> InvalidInput:
+    return InvalidInput(option, expected=expected, received=given, fix=fix)
+
+
+@contextmanager
+def _refusing(
+    option: str,
+    expected: str,
+    given: object,
+    fix: str,
+    errors: tuple[type[Exception], ...] = (Exception,),
+) -> Iterator[None]:
+    """Refuse what raises inside: by default anything, as files and modules may be anybody's."""
+    try:
+        yield
+    except errors as error:
+        received = f"{given} ({type(error).__name__}: {error})"
+        raise _refused(option, expected, received, fix) from error
+
+
+def need(package: str, extra: str) -> None:
+    """Refuse to go on without a package that an extra installs."""
+    if importlib.util.find_spec(package) is None:
+        raise MissingExtra(package, extra)
 
 
 def read_table(
@@ -46,17 +64,14 @@ def read_table(
     if not path.is_file():
         given = f"{path}, which is {'a folder' if path.is_dir() else 'not there'}"
         raise _refused(argument, "a .csv or .parquet file", given, "check the path")
-    try:
-        if path.suffix == ".parquet":
-            table = pd.read_parquet(path)
-            return table.astype({name: known[name] for name in known if name in table.columns})
-        return pd.read_csv(path, dtype=cast(Any, known))
-    except ImportError as error:
-        raise MissingExtra("pyarrow", "parquet") from error
-    # The file may be anybody's: there is no telling what its readers raise.
-    except Exception as error:
-        fix = f"open the file and check its first lines{' and --dtype' if known else ''}"
-        raise _refused(argument, TABLES, path, fix, error) from error
+    if path.suffix == ".parquet":
+        need("pyarrow", "parquet")
+    fix = f"open the file and check its first lines{' and --dtype' if known else ''}"
+    with _refusing(argument, "a readable .csv or .parquet file", path, fix):
+        if path.suffix != ".parquet":
+            return pd.read_csv(path, dtype=cast(Any, known))
+        table = pd.read_parquet(path)
+        return table.astype({name: known[name] for name in known if name in table.columns})
 
 
 def parse_functional(text: str) -> str | tuple[str, float]:
@@ -86,7 +101,7 @@ def load_model(text: str, output: str | None = None, trust: Sequence[str] = ()) 
     elif not Path(text).is_file():
         raise _refused("--model", MODELS, f"{text}, which is not there", "check the path")
     else:
-        model = _from_skops(Path(text), trust) if ending == ".skops" else _from_file(Path(text))
+        model = _from_skops(Path(text), trust) if ending == ".skops" else _from_pickle(Path(text))
     if output is None:
         return model
     classes = getattr(model, "classes_", None)
@@ -97,44 +112,30 @@ def load_model(text: str, output: str | None = None, trust: Sequence[str] = ()) 
     return models.estimator(model, output=labels[output])
 
 
-def is_pickle(text: str) -> bool:
-    """Whether loading the named model runs code stored in a file."""
-    return Path(text).suffix in PICKLES
-
-
 def _from_skops(path: Path, trust: Sequence[str]) -> Any:
     """Load a model of types that are known to be harmless, or that the user named."""
-    try:
-        from skops import io
-    except ImportError as error:
-        raise MissingExtra("skops", "skops") from error
-    try:
+    need("skops", "skops")
+    from skops import io
+
+    with _refusing("--model", "a file that skops.io.dump wrote", path, "save the model again"):
         # Listed before anything is loaded, so that what is not trusted is not built.
         unknown = sorted({*io.get_untrusted_types(file=path)} - {*trust})
         if not unknown:
             return io.load(path, trusted=list(trust))
-    # The file may be anybody's: there is no telling what reading it raises.
-    except Exception as error:
-        expected, fix = "a file that skops.io.dump wrote", "save the model again"
-        raise _refused("--model", expected, path, fix, error) from error
     expected = "a .skops file of types that skops knows, or that --trust names"
     fix = f"if you trust them: {' '.join(f'--trust {name}' for name in unknown)}"
     raise _refused("--model", expected, f"{path} with {', '.join(unknown)}", fix)
 
 
-def _from_file(path: Path) -> Any:
-    try:
+def _from_pickle(path: Path) -> Any:
+    # Said with --quiet, too: it is about safety, not about progress.
+    trusted = "runs the code stored in it; load only files you trust"
+    say(f"elsewise: loading {path} {trusted}", err=True)
+    expected = "a model saved with the installed versions of its packages"
+    with _refusing("--model", expected, path, "save the model again, or name it as module:name"):
         if path.suffix == ".joblib":
-            import joblib
-
             return joblib.load(path)
-        with path.open("rb") as file:
-            return pickle.load(file)
-    # A pickle runs its own code: it may fail in any way at all.
-    except Exception as error:
-        expected = "a model saved with the installed versions of its packages"
-        fix = "save the model again, or name it as module:name"
-        raise _refused("--model", expected, path, fix, error) from error
+        return pickle.loads(path.read_bytes())
 
 
 def _from_module(text: str) -> Any:
@@ -145,12 +146,9 @@ def _from_module(text: str) -> Any:
     # A command that was installed does not look in the current folder, unlike `python -m`.
     if "" not in sys.path:
         sys.path.insert(0, "")
-    try:
+    fix = "check the names, and run the command in the module's folder"
+    with _refusing("--model", "an importable module:name", text, fix):
         return getattr(importlib.import_module(module), name)
-    # The user's module runs its own code: it may fail in any way at all.
-    except Exception as error:
-        fix = "check the names, and run the command in the module's folder"
-        raise _refused("--model", "an importable module:name", text, fix, error) from error
 
 
 def parse_target(text: str, folder: Path = Path()) -> Any:
@@ -167,26 +165,27 @@ def parse_target(text: str, folder: Path = Path()) -> Any:
     """
     found = re.fullmatch(r"\s*(\w+)\s*[:(](.*?)\)?\s*", text)
     kind, given = (found[1], found[2]) if found else (text, "")
-    if kind not in TARGETS.replace(",", "").split():
-        raise _refused("--target", TARGETS, text, "for example --target at_most:0.4")
+    if kind not in TARGETS:
+        expected = f"{', '.join(TARGETS[:-1])} or {TARGETS[-1]}"
+        raise _refused("--target", expected, text, "for example --target at_most:0.4")
     make: Callable[..., Any] = getattr(targets, kind)
     if kind in ("sample", "group"):
         return make(_scores(given, folder))
+    made_of = f"targets.{kind}"
     if kind == "distribution":
         family, _, given = given.partition(",")
-        make = targets.family_of(family.strip(), "--target")
+        make, made_of = targets.family_of(family.strip(), "--target"), f"scipy.stats.{family}"
     parts = [part.partition("=") for part in given.split(",")]
     plain: list[Any] = [_value(name) for name, equals, _ in parts if name and not equals]
     named = {name.strip(): _value(value) for name, equals, value in parts if equals}
     if kind != "label" and any(isinstance(value, str) for value in plain):
         fix = "for example --target at_most:0.4"
         raise _refused("--target", "numbers after the colon", text, fix)
-    try:
-        made = make(*([plain] if kind in PER_COLUMN and len(plain) > 1 else plain), **named)
-    except TypeError as error:
-        what = f"scipy.stats.{family}" if kind == "distribution" else f"targets.{kind}"
-        fix = "for example --target share:0.6,above=3500"
-        raise _refused("--target", f"the parts of {what}", text, fix, error) from error
+    if kind in PER_COLUMN and len(plain) > 1:
+        plain = [plain]
+    fix = "for example --target share:0.6,above=3500"
+    with _refusing("--target", f"the parts of {made_of}", text, fix, (TypeError,)):
+        made = make(*plain, **named)
     return targets.distribution(made) if kind == "distribution" else made
 
 
@@ -237,14 +236,13 @@ def make_schema(
     if path is None:
         schema = Schema.infer(rows, background)
     else:
-        try:
+        expected = "a file that `elsewise schema` wrote"
+        fix = "run elsewise schema rows.csv --out schema.toml"
+        wrong = OSError, UnicodeDecodeError, InvalidInput
+        with _refusing("--schema", expected, path, fix, wrong):
             if not path.is_file():  # a pipe or a device, named in somebody's study, never ends
                 raise FileNotFoundError("no file")
             schema = Schema.from_toml(path.read_text(encoding="utf-8"), rows, background)
-        except (OSError, UnicodeDecodeError, InvalidInput) as error:
-            expected = "a file that `elsewise schema` wrote"
-            fix = "run elsewise schema rows.csv --out schema.toml"
-            raise _refused("--schema", expected, path, fix, error) from error
     names = {str(name): name for name in schema.names}
     return schema.freeze(*(names.get(name, name) for name in freeze))
 

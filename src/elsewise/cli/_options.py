@@ -54,7 +54,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "--frontier": FLAG | {"help": "Add how far for how close to the report; takes longer."},
     "--seconds": NUMBER | {"help": "Time budget of the search."},
     "--seed": {"type": int, "default": 0, "help": "The same seed gives the same result."},
-    "--export": {"default": "csv,json", "help": "Formats among csv, json, xlsx, parquet."},
+    "--export": {"default": "csv,json", "help": "Formats among csv, json, parquet."},
     "--name": {"help": "What the model's output is called."},
     "--of": {"default": "mean", "help": "mean, share:0.5 or quantile:0.9."},
     "--cluster": {"help": "Column of what rows belong together by."},
@@ -68,9 +68,20 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "--junit": FILE | {"help": "A JUnit XML file."},
     "--markdown": FILE | {"help": "A summary in Markdown."},
     "--report": FILE | {"help": "The page."},
-    "--out": FILE | {"help": "The page."},
+    "--out": FILE,
     "--quiet -q": FLAG | {"help": "Print nothing but errors."},
     "--json": FLAG | {"help": "Print one JSON object."},
+}
+# What --out is for each command: its default, None for a place in the run, and what is said of it.
+OUT = {
+    "demo": ("elsewise-demo", "Folder for report.html and explore.html."),
+    "explain": ("run", "Folder for the run, its exports and report.html."),
+    "difference": ("difference.html", "The page; beside it the numbers, as .npz."),
+    "report": (None, "The page; by default report.html in the run."),
+    "explore": (None, "The page; else explore.html in the run."),
+    "compare": ("comparison.html", "The page."),
+    "apply": ("moved.csv", "A .csv or .parquet file."),
+    "schema": ("schema.toml", "The file to edit."),
 }
 
 
@@ -106,6 +117,8 @@ def command(names: str, **changes: dict[str, Any]) -> Callable[[Run], Run]:
         parser = _COMMANDS.add_parser(run.__name__, allow_abbrev=False, **about)
         for name in [*names.split(), "--quiet -q"]:
             options = ARGUMENTS[name] | changes.get(name.lstrip("-"), {})
+            if name == "--out":
+                options["default"], options["help"] = OUT[run.__name__]
             if options.get("default"):
                 options["help"] += " Default: %(default)s."
             parser.add_argument(*name.split(), **options)
@@ -113,8 +126,3 @@ def command(names: str, **changes: dict[str, Any]) -> Callable[[Run], Run]:
         return run
 
     return add
-
-
-def path(default: str | None, about: str) -> dict[str, Any]:
-    """Return what ``--out`` is for a command."""
-    return {"default": None if default is None else Path(default), "help": about}
