@@ -17,6 +17,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
 from functools import cache, partial
+from numbers import Integral
 from types import MappingProxyType, NoneType, UnionType
 from typing import Any, NamedTuple, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
@@ -49,7 +50,7 @@ class InvalidInput(ElsewiseError, ValueError):
     elsewise.errors.InvalidInput: trim: expected a number in [0, 0.5), received 0.7. Fix: try 0.05.
     """
 
-    def __init__(self, argument: str, *, expected: str, received: object, fix: str) -> None:
+    def __init__(self, argument: str, expected: str, received: object, fix: str) -> None:
         self.argument = argument
         self.expected = expected
         self.received = received
@@ -67,6 +68,13 @@ def bad_column(
 ) -> InvalidInput:
     """Build the error for a column of a frame, or for something of it, such as its range."""
     return InvalidInput(f"{what} {name!r}", expected=expected, received=received, fix=fix)
+
+
+def check_count(argument: str, value: Any, fix: str, least: int = 1) -> int:
+    """Return a whole number as Python's int; refuse anything else, and less than ``least``."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+        raise InvalidInput(argument, f"a whole number >= {least}", repr(value), fix)
+    return int(value)
 
 
 class ModelError(ElsewiseError, RuntimeError):

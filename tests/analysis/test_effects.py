@@ -19,7 +19,7 @@ from sklearn.metrics import (
 import elsewise as ew
 from elsewise.analysis import effects
 from elsewise.analysis._effects import BETWEEN as GAP
-from elsewise.analysis._effects import _entry_between
+from elsewise.analysis._effects import _intervals_between
 from elsewise.errors import InvalidInput
 
 RNG = np.random.default_rng(0)
@@ -225,9 +225,9 @@ def gap_intervals(true: list[float], runs: int) -> tuple[float, float]:
         values = rng.normal(size=(2, size, means.size)) + means
         weights = np.vstack([np.ones(size), rng.multinomial(size, np.full(size, 1 / size), 199)])
         under = np.stack([weights @ side / size for side in values], axis=1)
-        entry = _entry_between(under, 0.95)
-        covered += entry["before_low"] <= gap <= entry["before_high"]
-        changed += entry["low"] <= 0.0 <= entry["high"]
+        (_, low, high), _, (_, least, most) = _intervals_between(under, 0.95)
+        covered += low <= gap <= high
+        changed += least <= 0.0 <= most
     return covered / runs, changed / runs
 
 

@@ -84,27 +84,25 @@ def changes(explanation: Explanation) -> pd.DataFrame:
 
 def _effects(explanation: Explanation, columns: Sequence[Column]) -> np.ndarray:
     """What each feature adds to the mean output, (A,): its changes alone are put back."""
-    outputs, n = explanation.problem.outputs, len(explanation.outputs)
-    asked = explanation.main_output
-    moved = [np.flatnonzero(column.moved) for column in columns]
+    outputs, asked = explanation.problem.outputs, explanation.main_output
     after, before = to_numpy(explanation.rows.codes), to_numpy(explanation.problem.factual)
-    # Indexing by an array copies, so that the counterfactual itself stays as it is.
-    put_back = [after[rows] for rows in moved]
-    for column, rows, codes in zip(columns, moved, put_back, strict=True):
-        codes[:, list(column.places)] = before[rows][:, list(column.places)]
-    sizes = [len(rows) for rows in moved]
-    if not sum(sizes):
+    if not any(column.moved.any() for column in columns):
         return np.zeros(len(columns))
+    put_back = []
+    for column in columns:
+        # Indexing by an array copies, so that the counterfactual itself stays as it is.
+        codes, places = after[column.moved], list(column.places)
+        codes[:, places] = before[column.moved][:, places]
+        put_back.append(codes)
     try:
         # One call for all features: only rows in which a feature changed are asked about.
         without = to_numpy(outputs.values(outputs.place(np.concatenate(put_back))))[:, asked]
     except SavedRunError:
         return np.full(len(columns), np.nan)
-    parts = np.split(without, np.cumsum(sizes)[:-1])
+    parts = np.split(without, np.cumsum([len(codes) for codes in put_back])[:-1])
     with_it = explanation.outputs[:, asked]
-    return np.array(
-        [np.sum(with_it[rows] - part) / n for rows, part in zip(moved, parts, strict=True)]
-    )
+    added = [np.sum(with_it[c.moved] - part) for c, part in zip(columns, parts, strict=True)]
+    return np.array(added) / len(with_it)
 
 
 def _entry(column: Column) -> dict[str, Any]:
@@ -227,13 +225,11 @@ def flows(explanation: Explanation) -> pd.DataFrame:
     """
     table: list[tuple[Any, ...]] = []
     for column in columns_of(explanation):
-        if not column.free or column.numeric:
-            continue
-        n = column.before.size
-        for pair, count in zip(*column.level_changes(), strict=True):
-            start, end = (column.level(code) for code in pair)
-            table.append((column.name, start, end, int(count), float(count) / n))
-        kept = int(n - column.moved.sum())
-        table.append((column.name, KEPT, KEPT, kept, kept / n))
-    frame = pd.DataFrame(table, columns=["feature", "from", "to", "rows", "share"])
-    return frame.astype({"rows": "int64", "share": "float64"})
+        if column.free and not column.numeric:
+            for pair, count in zip(*column.level_changes(), strict=True):
+                start, end = map(column.level, pair)
+                table.append((column.name, start, end, int(count)))
+            table.append((column.name, KEPT, KEPT, int(np.sum(~column.moved))))
+    frame = pd.DataFrame(table, columns=["feature", "from", "to", "rows"])
+    rows = frame["rows"].astype("int64")
+    return frame.assign(rows=rows, share=rows / len(explanation.outputs))

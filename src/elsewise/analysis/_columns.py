@@ -54,14 +54,14 @@ class Column(Attribute):
         if not self.numeric:
             return self._level_words()
         moves = (self.after - self.before)[self.moved]
-        parts = []
-        for word, some in (("lower", moves[moves < 0]), ("higher", moves[moves > 0])):
+        sides = [("lower", moves[moves < 0]), ("higher", moves[moves > 0])]
+        said = []
+        for word, some in sorted(sides, key=lambda side: -side[1].size):
             if some.size:
                 by = amount(abs(float(np.median(some))))
                 median = " in the median" if some.size > 1 else ""
-                parts.append((some.size, f"{word} in {rows_words(some.size)}, by {by}{median}"))
-        parts.sort(key=lambda part: -part[0])
-        return "; ".join(text for _, text in parts)
+                said.append(f"{word} in {rows_words(some.size)}, by {by}{median}")
+        return "; ".join(said)
 
     def _level_words(self) -> str:
         """The most frequent changes of level, with the number of rows that make each."""
@@ -71,8 +71,9 @@ class Column(Attribute):
             + f" in {rows_words(int(count))}"
             for pair, count in zip(pairs[:NAMED_LEVELS], counts, strict=False)
         ]
-        others = int(counts[NAMED_LEVELS:].sum())
-        return ", ".join([*words, *([f"other changes in {rows_words(others)}"] if others else [])])
+        if others := int(counts[NAMED_LEVELS:].sum()):
+            words.append(f"other changes in {rows_words(others)}")
+        return ", ".join(words)
 
     def level_changes(self) -> tuple[np.ndarray, np.ndarray]:
         """Return codes before and after, (c, 2), and rows (c,) of each change, most rows first."""
@@ -152,12 +153,10 @@ def column_named(explanation: Explanation, name: Hashable) -> Column:
         if column.name == name:
             return column
     described = explanation.problem.schema[name]
-    raise InvalidInput(
-        "name",
-        expected="a number, a category or a one-hot group",
-        received=f"{name!r}, {described.notice or f'a part of the group {described.group!r}'}",
-        fix="draw the whole group, or another column",
-    )
+    found = described.notice or f"a part of the group {described.group!r}"
+    expected = "a number, a category or a one-hot group"
+    fix = "draw the whole group, or another column"
+    raise InvalidInput("name", expected, f"{name!r}, {found}", fix)
 
 
 def embedded(explanation: Explanation) -> tuple[np.ndarray, np.ndarray]:

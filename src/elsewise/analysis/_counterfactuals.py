@@ -66,17 +66,11 @@ def from_counterfactuals(
     >>> found.outputs.ravel()
     array([0.9, 0.9, 0.9])
     """
-    if not (
-        isinstance(counterfactual, pd.DataFrame)
-        and counterfactual.index.equals(rows.index)
-        and counterfactual.columns.equals(rows.columns)
-    ):
-        raise InvalidInput(
-            "counterfactual",
-            expected="a DataFrame with the index and the columns of rows",
-            received=type(counterfactual).__name__,
-            fix="keep the rows in their order, for example rows.assign(...)",
-        )
+    alike = isinstance(counterfactual, pd.DataFrame) and counterfactual.index.equals(rows.index)
+    if not alike or not counterfactual.columns.equals(rows.columns):
+        expected = "a DataFrame with the index and the columns of rows"
+        fix = "keep the rows in their order, for example rows.assign(...)"
+        raise InvalidInput("counterfactual", expected, type(counterfactual).__name__, fix)
     request = Request(
         model=model,
         rows=rows,

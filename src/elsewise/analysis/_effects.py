@@ -21,6 +21,8 @@ from elsewise.text import percent
 # Weights of resampled rows held at once.
 BATCH = 1 << 22
 MOST_GROUPS = 20
+COLUMNS = ["before", "before_low", "before_high", "after", "after_low", "after_high"]
+COLUMNS += ["difference", "low", "high", "rows"]
 ALL, BETWEEN = "(all rows)", "(between groups)"
 MEANING = (
     "Labels are those of the factual rows: what is compared with them after the move are the "
@@ -45,14 +47,9 @@ class Effects:
 
     def __repr__(self) -> str:
         shown = self.table[["before", "after", "difference", "low", "high"]]
-        title = "Effects of the move; low and high: {} interval of the difference"
-        return "\n".join(
-            [
-                title.format(percent(self.level, exact=True)),
-                shown.to_string(float_format="{:.4f}".format),
-                MEANING,
-            ]
-        )
+        level, numbers = percent(self.level, exact=True), shown.to_string(float_format="%.4f")
+        title = f"Effects of the move; low and high: {level} interval of the difference"
+        return f"{title}\n{numbers}\n{MEANING}"
 
 
 def effects(
@@ -120,11 +117,10 @@ def effects(
     members = {} if groups is None else _members(explanation, groups)
     if not 0 <= column < explanation.outputs.shape[1]:
         expected = f"an output column from 0 to {explanation.outputs.shape[1] - 1}"
-        fix = "leave it out for the first"
-        raise InvalidInput("column", expected=expected, received=column, fix=fix)
+        raise InvalidInput("column", expected, column, "leave it out for the first")
     if draws < 1 or not 0 < level < 1:
         expected, fix = "at least 1 resample and a level in (0, 1)", "leave them out: 999 and 0.95"
-        raise InvalidInput("draws, level", expected=expected, received=f"{draws}, {level}", fix=fix)
+        raise InvalidInput("draws, level", expected, f"{draws}, {level}", fix)
     sides = [side[:, column] for side in (explanation.factual_outputs, explanation.outputs)]
     measures, gaps = _measures(len(sides[0]), known, members, cutoff, classes)
     rng, found = explanation.problem.generator("effects"), []
@@ -132,18 +128,19 @@ def effects(
         under = np.array([[m.under(side, weights) for m in measures] for side in sides])
         found.append(np.moveaxis(under, -1, 0))
     values = np.concatenate(found)  # (1 + draws, 2, measures)
-    table: dict[tuple[str, str], dict[str, float]] = {}
+    table: dict[tuple[str, str], list[float]] = {}
     for k, measure in enumerate(measures, start=1):
-        here = _entry(values[..., k - 1], level)
-        table[measure.name, measure.group] = here | {"rows": measure.rows}
+        here = _intervals(values[..., k - 1], level)
+        table[measure.name, measure.group] = [*here.ravel(), measure.rows]
         # Behind the last group of a measure stands the largest difference between its groups.
         if measure.name in gaps and measure.group == next(reversed(members), None):
             first = k - len(members)
+            between = _intervals_between(values[..., first:k], level)
             rows = sum(m.rows for m in measures[first:k])
-            between = _entry_between(values[..., first:k], level)
-            table[gaps[measure.name], BETWEEN] = between | {"rows": rows}
+            table[gaps[measure.name], BETWEEN] = [*between.ravel(), rows]
     index = pd.MultiIndex.from_tuples(table, names=["measure", "group"])
-    return Effects(table=pd.DataFrame([*table.values()], index=index), level=level, draws=draws)
+    shown = pd.DataFrame([*table.values()], index=index, columns=COLUMNS)
+    return Effects(table=shown, level=level, draws=draws)
 
 
 def _weightings(rows: int, draws: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
@@ -181,7 +178,7 @@ def _measures(
     columns: dict[str, Callable[[np.ndarray], np.ndarray]] = {name: lambda outputs: outputs}
     if cutoff is not None:
         name, gap = f"share at or above {cutoff:g}", "demographic parity difference"
-        columns[name] = lambda outputs: (outputs >= cutoff).astype(np.float64)
+        columns[name] = lambda outputs: outputs >= cutoff
     found = [_mean(each, ALL, value, np.ones(count)) for each, value in columns.items()]
     if labels is not None:
         found += _accuracy(labels, cutoff, classes)
@@ -209,12 +206,8 @@ def _accuracy(given: np.ndarray, cutoff: float | None, classes: bool) -> list[_M
             ),
             mean,
         ]
-
-    def right(outputs: np.ndarray) -> np.ndarray:
-        return np.asarray((outputs >= cutoff) == (labels == 1.0), dtype=np.float64)
-
     return [
-        _mean("accuracy", ALL, right, known),
+        _mean("accuracy", ALL, lambda outputs: (outputs >= cutoff) == (labels == 1.0), known),
         squared,
         squared._replace(
             name="AUC", under=lambda outputs, weights: _auc(outputs, weights, labels, known)
@@ -255,25 +248,21 @@ def _auc(
     return _ratio(ordered, pairs)
 
 
-def _entry(values: np.ndarray, level: float) -> dict[str, float]:
-    """One row of the table, from a measure (1 + draws, 2) before and after."""
+def _intervals(values: np.ndarray, level: float) -> np.ndarray:
+    """Before, after and difference of a measure (1 + draws, 2): value, low and high, (3, 3)."""
     before, after = values.T
-    ends = (0.5 - level / 2.0, 0.5 + level / 2.0)
-    entry: dict[str, float] = {}
-    for name, side, low, high in (
-        ("before", before, "before_low", "before_high"),
-        ("after", after, "after_low", "after_high"),
-        ("difference", after - before, "low", "high"),
-    ):
+    found = np.full((3, 3), np.nan)
+    for row, side in zip(found, (before, after, after - before), strict=True):
         # A resample without anyone of a group, or of one class, says nothing about it.
         drawn = side[1:][~np.isnan(side[1:])]
-        interval = np.quantile(drawn, ends) if drawn.size else np.full(2, np.nan)
-        entry |= {name: float(side[0]), low: float(interval[0]), high: float(interval[1])}
-    return entry
+        row[0] = side[0]
+        if drawn.size:
+            row[1:] = np.quantile(drawn, (0.5 - level / 2.0, 0.5 + level / 2.0))
+    return found
 
 
-def _entry_between(values: np.ndarray, level: float) -> dict[str, float]:
-    """One row of the table: largest minus smallest group, of (1 + draws, 2, groups).
+def _intervals_between(values: np.ndarray, level: float) -> np.ndarray:
+    """Largest minus smallest group, of (1 + draws, 2, groups): as `_intervals` returns it.
 
     With probability ``level`` every difference of two groups, before, after and the change of it,
     is within c standard errors of its estimate, c from the resamples' largest error. Then the
@@ -292,20 +281,17 @@ def _entry_between(values: np.ndarray, level: float) -> dict[str, float]:
         scaled = errors / np.where(spread > 0, spread, np.inf)
         margin = np.quantile(scaled.max(axis=(1, 2)), level) * spread
     low, high = estimate - margin, estimate + margin
-    entry: dict[str, float] = {}
-    for k, name in enumerate(("before", "after")):
-        entry |= {name: estimate[k].max(), f"{name}_low": max(low[k].max(), 0.0)}
-        entry[f"{name}_high"] = high[k].max()
+    found = np.full((3, 3), np.nan)
+    found[:2] = np.stack([part[:2].max(axis=1) for part in (estimate, low, high)], axis=1)
+    found[:2, 1] = np.maximum(found[:2, 1], 0.0)
+    before, after, change = found
+    change[0] = after[0] - before[0]
     # Only pairs that may be the largest count, and the intervals of the two sides hold as well.
     least, most = low[2][high[0] >= low[0].max()], high[2][high[1] >= low[1].max()]
-    ends = np.nan, np.nan
     if least.size and most.size:
-        ends = (
-            max(least.min(), entry["after_low"] - entry["before_high"]),
-            min(most.max(), entry["after_high"] - entry["before_low"]),
-        )
-    entry |= {"difference": entry["after"] - entry["before"], "low": ends[0], "high": ends[1]}
-    return {name: float(value) for name, value in entry.items()}
+        change[1] = max(least.min(), after[1] - before[2])
+        change[2] = min(most.max(), after[2] - before[1])
+    return found
 
 
 def _checked_labels(explanation: Explanation, labels: Any, classes: bool) -> np.ndarray:
@@ -315,14 +301,12 @@ def _checked_labels(explanation: Explanation, labels: Any, classes: bool) -> np.
     known = found[~np.isnan(found)]
     lost = bool((numbers.isna() & given.notna()).any())
     if lost or known.size == 0 or (classes and not np.isin(known, (0.0, 1.0)).all()):
-        raise InvalidInput(
-            "labels",
-            expected="0 or 1 for every row that has a label" if classes else "numbers",
-            received=f"values such as {given.dropna().unique()[:3].tolist()}",
-            fix="pass (outcome == the class the output is the probability of)"
-            if classes
-            else "pass the observed values of what the model predicts",
-        )
+        expected, fix = "numbers", "pass the observed values of what the model predicts"
+        if classes:
+            expected = "0 or 1 for every row that has a label"
+            fix = "pass (outcome == the class the output is the probability of)"
+        received = f"values such as {given.dropna().unique()[:3].tolist()}"
+        raise InvalidInput("labels", expected, received, fix)
     return found
 
 
@@ -332,15 +316,14 @@ def _members(explanation: Explanation, groups: Any) -> dict[str, np.ndarray]:
         if groups not in frame.columns:
             expected = "a column of the explained rows, or one value per row"
             fix = f"choose among {', '.join(map(str, frame.columns))}"
-            raise InvalidInput("groups", expected=expected, received=repr(groups), fix=fix)
+            raise InvalidInput("groups", expected, repr(groups), fix)
         groups = frame[groups]
     texts = _aligned(explanation, "groups", groups).astype(object)
     texts = texts.where(texts.notna(), "(missing)").map(str)
     places, names = pd.factorize(texts, sort=True)
     if not 2 <= len(names) <= MOST_GROUPS:
-        expected = f"2 to {MOST_GROUPS} groups"
         fix = "cut a number into ranges with pandas.cut, or join small groups"
-        raise InvalidInput("groups", expected=expected, received=f"{len(names)}", fix=fix)
+        raise InvalidInput("groups", f"2 to {MOST_GROUPS} groups", f"{len(names)}", fix)
     return {str(name): (places == k).astype(np.float64) for k, name in enumerate(names)}
 
 
@@ -349,16 +332,13 @@ def _aligned(explanation: Explanation, argument: str, values: Any) -> pd.Series[
     index = explanation.index
     if isinstance(values, pd.Series) and not values.index.equals(index):
         if not (values.index.is_unique and index.isin(values.index).all()):
-            raise InvalidInput(
-                argument,
-                expected="a Series with a value for every explained row, by index",
-                received="a Series of another index",
-                fix=f"pass {argument}.loc[rows.index], or {argument}.to_numpy() if in order",
-            )
+            expected = "a Series with a value for every explained row, by index"
+            fix = f"pass {argument}.loc[rows.index], or {argument}.to_numpy() if in order"
+            raise InvalidInput(argument, expected, "a Series of another index", fix)
         return values.loc[index]
     series = pd.Series(values if isinstance(values, pd.Series) else np.asarray(values))
     if len(series) != len(index):
         expected = f"one value for each of the {len(index)} explained rows"
         fix = "pass the values of the rows that were explained"
-        raise InvalidInput(argument, expected=expected, received=f"{len(series)}", fix=fix)
+        raise InvalidInput(argument, expected, f"{len(series)}", fix)
     return series

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 import pandas as pd
@@ -145,7 +145,7 @@ def _traced(
 ) -> Frontier:
     if not isinstance(points, int | np.integer) or points < FEWEST_POINTS:
         fix = f"leave it out for {POINTS}"
-        raise InvalidInput("points", expected=f"at least {FEWEST_POINTS}", received=points, fix=fix)
+        raise InvalidInput("points", f"at least {FEWEST_POINTS}", points, fix)
     fitted, tested = problem, problem
     if kind is Kind.HELD_OUT:
         fitted, tested, _ = halve(problem, settings.fit_rows)
@@ -161,17 +161,20 @@ def _traced(
     # With the model's own outputs, which those of the search may differ from.
     moved = [Rows(rows.codes, tested.outputs.values(rows.codes)) for rows in moved]
 
-    def point(k: int, method: Method | None = None) -> _Point:
-        return _point(tested, population, moved[k], ends[k], settings.draws, cut, method)
+    def points_of(places: Iterable[int], method: Method | None = None) -> pd.DataFrame:
+        draws = settings.draws
+        return pd.DataFrame(
+            _point(tested, population, moved[k], ends[k], draws, cut, method) for k in places
+        )
 
-    every = [point(k, Method.EXACT) for k in range(len(ends))]
+    every = points_of(range(len(ends)), Method.EXACT)
     # Limits cost resamples, so they are computed only for points that the distances leave.
-    near = pareto_front([p.inputs for p in every], [p.outputs for p in every])
-    found = [point(k) for k in near]
+    near = points_of(pareto_front(every["inputs"].tolist(), every["outputs"].tolist()))
     kept = monotone_front(
-        [(p.inputs, p.outputs) for p in found], [(p.inputs_limit, p.outputs_limit) for p in found]
+        list(zip(near["inputs"], near["outputs"], strict=True)),
+        list(zip(near["inputs_limit"], near["outputs_limit"], strict=True)),
     )
-    table = pd.DataFrame([found[k] for k in kept])
+    table = near.iloc[kept].reset_index(drop=True)
     bend = knee(table["inputs"].tolist(), table["outputs"].tolist())
     return Frontier(
         table=table.assign(chosen=np.arange(len(table)) == bend),
@@ -183,19 +186,6 @@ def _traced(
     )
 
 
-class _Point(NamedTuple):
-    """One row of the table."""
-
-    eta: float
-    inputs: float
-    inputs_limit: float
-    outputs: float
-    outputs_limit: float
-    moved: float
-    mean_output: float
-    share: float
-
-
 def _point(
     problem: Problem,
     population: Population,
@@ -204,23 +194,23 @@ def _point(
     draws: int,
     cutoff: float,
     method: Method | None,
-) -> _Point:
+) -> dict[str, float]:
     """Distances and limits of moved rows, as a certificate has them, and their outputs."""
     still = state.trail is None and not state.setup.settings.start_noise
     inputs = certify_inputs(problem, population, rows, draws, method=method, still=still)
     outputs = certify_outputs(problem, population, rows, draws, method=method)
     changed = changed_cells(to_numpy(population.codes), to_numpy(rows.codes))
     answers = to_numpy(rows.outputs)[:, 0]
-    return _Point(
-        eta=state.record.eta,
-        inputs=inputs.estimate,
-        inputs_limit=inputs.at_most,
-        outputs=outputs.estimate,
-        outputs_limit=outputs.at_most,
-        moved=float(changed.any(axis=1).mean()),
-        mean_output=float(answers.mean()),
-        share=float(np.mean(answers >= cutoff)),
-    )
+    return {
+        "eta": state.record.eta,
+        "inputs": inputs.estimate,
+        "inputs_limit": inputs.at_most,
+        "outputs": outputs.estimate,
+        "outputs_limit": outputs.at_most,
+        "moved": float(changed.any(axis=1).mean()),
+        "mean_output": float(answers.mean()),
+        "share": float(np.mean(answers >= cutoff)),
+    }
 
 
 def _replayed(problem: Problem, ends: list[State]) -> list[Rows]:
@@ -249,12 +239,11 @@ def _replayed(problem: Problem, ends: list[State]) -> list[Rows]:
 
 def _watched(search: Generator[State, None, T], progress: bool | None) -> T:
     """Run a search with a progress bar."""
-
-    def states() -> Iterator[State]:
-        ended.append((yield from search))
-
-    ended: list[T] = []
     disable = None if progress is None else not progress
-    for _ in tqdm(states(), desc="frontier", unit=" iterations", disable=disable, delay=1.0):
-        pass
-    return ended[0]
+    with tqdm(desc="frontier", unit=" iterations", disable=disable, delay=1.0) as bar:
+        while True:
+            try:
+                next(search)
+            except StopIteration as end:
+                return cast(T, end.value)
+            bar.update()

@@ -9,8 +9,8 @@ import numpy as np
 
 from elsewise._arrays import to_numpy
 from elsewise.analysis._columns import Column, columns_of, embedded, rows_words
-from elsewise.analysis._tree import Leaf, smallest_leaf, sub_populations
-from elsewise.errors import InvalidInput
+from elsewise.analysis._tree import Leaf, sub_populations
+from elsewise.errors import check_count
 from elsewise.explanation import Explanation
 from elsewise.text import one_line, percent, visible
 
@@ -120,33 +120,27 @@ def groups(explanation: Explanation, k: int = 4) -> Groups:
     >>> sorted(group.who for group in groups(explanation, k=2))
     ['age <= 60', 'age is 70']
     """
-    if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
-        raise InvalidInput(
-            "k", expected="a whole number >= 1", received=repr(k), fix="k=4 is the default"
-        )
+    most = check_count("k", k, "k=4 is the default")
     before, after = embedded(explanation)
-    moves = after - before
-    columns = columns_of(explanation)
-    leaves = sub_populations(
-        columns, moves, most=int(k), least_rows=smallest_leaf(len(moves)), least_gain=LEAST_GAIN
-    )
+    moves, columns = after - before, columns_of(explanation)
     free = [column for column in columns if column.free]
-    found = [_group(leaf, free, moves) for leaf in leaves]
-    order = sorted(range(len(leaves)), key=lambda k: -found[k][0].explained)
+    leaves = sub_populations(columns, moves, most=most, least_gain=LEAST_GAIN)
+    found = [(leaf.rows, *_group(leaf, free, moves)) for leaf in leaves]
+    found.sort(key=lambda one: -one[1].explained)
     labels = np.empty(len(moves), dtype=np.int64)
-    for place, k in enumerate(order):
-        labels[leaves[k].rows] = place
+    for place, (rows, _, _) in enumerate(found):
+        labels[rows] = place
     return Groups(
-        groups=tuple(found[k][0] for k in order),
+        groups=tuple(group for _, group, _ in found),
         labels=labels,
-        effect=_effect(explanation, free, [(leaves[k].rows, found[k][1]) for k in order]),
+        effect=_effect(explanation, free, [(rows, told) for rows, _, told in found]),
     )
 
 
 def _effect(
     explanation: Explanation,
     columns: Sequence[Column],
-    told: Sequence[tuple[np.ndarray, list[int]]],
+    groups: Sequence[tuple[np.ndarray, list[Column]]],
 ) -> float | None:
     """Apply what is named of each group to its rows that change it, and compare mean outputs."""
     if explanation.model is None or not columns:
@@ -158,8 +152,8 @@ def _effect(
     if full == 0.0:
         return None
     literal = codes.copy()
-    for group, places in told:
-        for column in (columns[j].take(group) for j in places):
+    for group, told in groups:
+        for column in told:
             here, rows = list(column.places), group[column.moved]
             if not rows.size:
                 continue
@@ -176,21 +170,22 @@ def _effect(
     return float((outputs - explanation.factual_outputs)[moved, asked].sum() / full)
 
 
-def _group(leaf: Leaf, columns: Sequence[Column], moves: np.ndarray) -> tuple[Group, list[int]]:
-    """Return a group, and the places of the columns that are named of it, largest move first."""
+def _group(leaf: Leaf, columns: Sequence[Column], moves: np.ndarray) -> tuple[Group, list[Column]]:
+    """Return a group, and its part of the columns that are named of it, largest move first."""
     total = float(np.sum(moves * moves)) or 1.0
     mean, size = moves[leaf.rows].mean(axis=0), leaf.rows.size
     squares = np.array([np.sum(mean[column.dimensions] ** 2) for column in columns])
     order = np.argsort(-squares, kind="stable")[:NAMED]
     told = [int(j) for j in order if squares[j] > LEAST_NAMED * squares.sum()]
     here = [column.take(leaf.rows) for column in columns]
+    named = [here[j] for j in told]
     group = Group(
         who=leaf.who,
         rows=size,
         share=size / len(moves),
         moved=int(np.any([column.moved for column in here], axis=0).sum()),
-        changes=tuple(f"{one_line(here[j].name)}: {here[j].change_words()}" for j in told),
+        changes=tuple(f"{one_line(column.name)}: {column.change_words()}" for column in named),
         explained=float(size * squares.sum() / total),
         named=float(size * squares[told].sum() / total),
     )
-    return group, told
+    return group, named

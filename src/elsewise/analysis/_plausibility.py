@@ -51,7 +51,7 @@ def plausibility(explanation: Explanation, background: pd.DataFrame | None = Non
     codes = to_numpy(problem.background) if background is None else _codes(explanation, background)
     if len(codes) < 2:
         fix = "pass the rows the model was trained on"
-        raise InvalidInput("background", expected="at least 2 rows", received=len(codes), fix=fix)
+        raise InvalidInput("background", "at least 2 rows", len(codes), fix)
     before, after = nearest_distances(problem, codes, problem.factual, explanation.rows.codes)
     far = np.quantile(before, LEVELS[-1])
     table = {
@@ -65,10 +65,7 @@ def plausibility(explanation: Explanation, background: pd.DataFrame | None = Non
 def _codes(explanation: Explanation, background: object) -> np.ndarray:
     background, _ = to_pandas(background, "background", explanation.encoder.columns)
     if not isinstance(background, pd.DataFrame):
-        raise InvalidInput(
-            "background",
-            expected="a DataFrame with the explained columns",
-            received=type(background).__name__,
-            fix="leave it out for the background of the explanation",
-        )
+        expected = "a DataFrame with the explained columns"
+        fix = "leave it out for the background of the explanation"
+        raise InvalidInput("background", expected, type(background).__name__, fix)
     return explanation.encoder.extend(background).encode(background)

@@ -108,21 +108,17 @@ def stability_of(
         for seed in range(problem.seed + 1, problem.seed + seeds)
     ]
     trim = problem.bounds.trim
+    trims = (0.0, min(2.0 * trim, 0.25)) if trim > 0 else (0.05, 0.1)
     changed = [
         replace(asked, name=f"trim {other:g}", bounds=replace(problem.bounds, trim=other))
-        for other in ((0.0, min(2.0 * trim, 0.25)) if trim > 0 else (0.05, 0.1))
+        for other in trims
         if other != trim
     ]
     changed += _backgrounds(explanation, asked)
     first = changes(explanation)["share"].idxmax()
-    changed += [
-        replace(
-            asked,
-            name=f"weight of {first} times {factor:g}",
-            schema=_reweighed(problem.schema, first, factor),
-        )
-        for factor in WEIGHT_FACTORS
-    ]
+    for factor in WEIGHT_FACTORS:
+        schema = _reweighed(problem.schema, first, factor)
+        changed.append(replace(asked, name=f"weight of {first} times {factor:g}", schema=schema))
     disable = None if progress is None else not progress
     bar = tqdm([*others, *changed], desc="stability", unit=" answers", disable=disable, delay=1.0)
     given = _measured(explanation, explanation)
@@ -141,14 +137,11 @@ def stability_of(
 
 def _check(explanation: Explanation, seeds: int) -> None:
     if seeds < 2:
-        raise InvalidInput("seeds", expected="at least 2", received=seeds, fix="leave it out for 5")
+        raise InvalidInput("seeds", "at least 2", seeds, "leave it out for 5")
     if hasattr(explanation, "method"):
-        raise InvalidInput(
-            "explanation",
-            expected="one made by elsewise.explain, which can be asked again",
-            received="one made by another method",
-            fix="explain the same rows with elsewise.explain",
-        )
+        expected = "one made by elsewise.explain, which can be asked again"
+        fix = "explain the same rows with elsewise.explain"
+        raise InvalidInput("explanation", expected, "one made by another method", fix)
     if explanation.model is None:
         raise SavedRunError(
             "model: expected the explained model, received none. "
@@ -244,20 +237,18 @@ def _input_distance(explanation: Explanation, purpose: str) -> float:
 
 def _spread(explanation: Explanation, runs: list[_Run]) -> pd.DataFrame:
     """Given, lowest, highest and standard deviation of everything that was measured."""
-    inputs, inputs_limit, outputs, outputs_limit = (
-        [run.measured[name] for run in runs]
-        for name in ("inputs", "inputs_limit", "outputs", "outputs_limit")
-    )
+
+    def over(name: str) -> list[float]:
+        return [run.measured[name] for run in runs]
+
     redrawn = (f"stability directions {draw}" for draw in range(DIRECTION_DRAWS))
+    again = [_input_distance(explanation, purpose) for purpose in redrawn]
     values = {
-        "input distance": inputs,
-        "input distance, directions redrawn": [
-            inputs[0],
-            *(_input_distance(explanation, purpose) for purpose in redrawn),
-        ],
-        "input limit": inputs_limit,
-        "output distance": outputs,
-        "output limit": outputs_limit,
+        "input distance": over("inputs"),
+        "input distance, directions redrawn": [runs[0].measured["inputs"], *again],
+        "input limit": over("inputs_limit"),
+        "output distance": over("outputs"),
+        "output limit": over("outputs_limit"),
     }
     for name in runs[0].shares.index:
         values[f"{SHARE}{name}"] = [float(run.shares[name]) for run in runs]

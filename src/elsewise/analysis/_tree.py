@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from math import floor
 from typing import Any, NamedTuple
 
@@ -40,8 +39,7 @@ def smallest_leaf(rows: int) -> int:
     return max(LEAST_ROWS, -(-rows // round(1 / LEAST_SHARE)))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Values:
+class _Values(NamedTuple):
     """The distinct factual values of a column; a condition is a mask over them."""
 
     column: Column
@@ -49,17 +47,6 @@ class _Values:
     """ndarray (u,): the values that are not missing, in order."""
     places: np.ndarray
     """int (n,): each row's value; 0 is missing, k + 1 is ``known[k]``."""
-
-    @property
-    def some_missing(self) -> bool:
-        return bool((self.places == 0).any())
-
-
-class _Question(NamedTuple):
-    """What a split asks: whether a value's place is at most a threshold, or is this one."""
-
-    values: int
-    place: int | None
 
 
 def sub_populations(
@@ -89,14 +76,15 @@ def sub_populations(
 
     total = float(np.mean(moves * moves))
     asked = [_values(c) for c in columns if c.numeric or len(c.levels) <= MOST_LEVELS]
-    questions: list[_Question] = []
-    # What the tree sees: places, which single precision holds exactly, or whether it is this one.
+    # A question is about the values at a place of ``asked``: whether they are this one, or, with
+    # None, at most a threshold. The tree sees the answers: single precision holds places exactly.
+    questions: list[tuple[int, int | None]] = []
     design: list[np.ndarray] = []
     for k, values in enumerate(asked):
         present = np.unique(values.places).tolist()
         for place in [None] if values.column.ordered else present:
             if len(present) > 1:
-                questions.append(_Question(k, place))
+                questions.append((k, place))
                 design.append(values.places if place is None else values.places == place)
     if most < 2 or total == 0 or not questions:
         return [Leaf(np.arange(len(moves)), EVERYONE)]
@@ -109,60 +97,56 @@ def sub_populations(
         min_impurity_decrease=least_gain * total,
         random_state=0,
     ).fit(answers, moves)
-    reached = tree.apply(answers)
+    reached, leaves = tree.apply(answers), _leaves(tree.tree_, questions, asked, 0, {})
     return [
         Leaf(
             np.flatnonzero(reached == node),
             " and ".join(_words(asked[k], mask) for k, mask in masks.items()) or EVERYONE,
         )
-        for node, masks in _leaves(tree.tree_, questions, asked)
+        for node, masks in leaves
     ]
 
 
 def _values(column: Column) -> _Values:
-    here = ~np.isnan(column.before)
-    known, inverse = np.unique(column.before[here], return_inverse=True)
-    places = np.zeros(column.before.size, dtype=np.int64)
-    places[here] = inverse + 1
-    return _Values(column=column, known=known, places=places)
+    missing = np.isnan(column.before)
+    known = np.unique(column.before[~missing])
+    return _Values(column, known, np.where(missing, 0, 1 + np.searchsorted(known, column.before)))
 
 
 def _leaves(
-    tree: Any, questions: Sequence[_Question], asked: Sequence[_Values]
-) -> Iterator[tuple[int, dict[int, np.ndarray]]]:
+    tree: Any,
+    questions: Sequence[tuple[int, int | None]],
+    asked: Sequence[_Values],
+    node: int,
+    masks: Mapping[int, np.ndarray],
+) -> Iterator[tuple[int, Mapping[int, np.ndarray]]]:
     """Yield every leaf with, for each column asked about, the mask (u + 1,) of its values."""
-    pending: list[tuple[int, dict[int, np.ndarray]]] = [(0, {})]
-    while pending:
-        node, masks = pending.pop()
-        left, right = int(tree.children_left[node]), int(tree.children_right[node])
-        if left == right:
-            yield node, masks
-            continue
-        k, place = questions[int(tree.feature[node])]
-        every = np.arange(asked[k].known.size + 1)
-        low = every <= tree.threshold[node] if place is None else every != place
-        before = masks.get(k, np.ones(every.size, dtype=bool))
-        pending.append((right, masks | {k: before & ~low}))
-        pending.append((left, masks | {k: before & low}))
+    left, right = int(tree.children_left[node]), int(tree.children_right[node])
+    if left == right:
+        yield node, masks
+        return
+    k, place = questions[int(tree.feature[node])]
+    every = np.arange(asked[k].known.size + 1)
+    low = every <= tree.threshold[node] if place is None else every != place
+    before = masks.get(k, np.ones(every.size, dtype=bool))
+    for child, side in ((left, low), (right, ~low)):
+        yield from _leaves(tree, questions, asked, child, {**masks, k: before & side})
 
 
 def _words(values: _Values, mask: np.ndarray) -> str:
     """Say which values of a column a mask keeps."""
     name, known = one_line(values.column.name), mask[1:]
     if not values.column.ordered:
-        return _level_words(values, mask)
-    if not known.any():
-        return f"{name} is {MISSING}"
-    if known.all():
-        return f"{name} is known"
+        return _level_words(name, values, mask)
+    if known.all() or not known.any():
+        return f"{name} is {'known' if known.any() else MISSING}"
     words = _number_words if values.column.numeric else _order_words
-    said = words(values, np.flatnonzero(known))
-    return f"({said} or {MISSING})" if mask[0] and values.some_missing else said
+    said = words(name, values, np.flatnonzero(known))
+    return f"({said} or {MISSING})" if mask[0] and (values.places == 0).any() else said
 
 
-def _number_words(values: _Values, kept: np.ndarray) -> str:
-    name, known = one_line(values.column.name), values.known
-    first, last = int(kept[0]), int(kept[-1])
+def _number_words(name: str, values: _Values, kept: np.ndarray) -> str:
+    known, first, last = values.known, int(kept[0]), int(kept[-1])
     whole = values.column.kind == Kind.INTEGER
     if first == last and whole:
         return f"{name} is {known[first]:,.0f}"
@@ -191,24 +175,22 @@ def cut_between(below: float, above: float, whole: bool) -> str:
     return f"{cut:,.0f}" if cut == round(cut) and abs(cut) < 1e15 else f"{cut:.{digits}g}"
 
 
-def _order_words(values: _Values, kept: np.ndarray) -> str:
-    name, last = one_line(values.column.name), values.known.size - 1
+def _order_words(name: str, values: _Values, kept: np.ndarray) -> str:
     low, high = (one_line(values.column.level(values.known[k])) for k in (kept[0], kept[-1]))
     if kept[0] == kept[-1]:
         return f"{name} is {low}"
     if kept[0] == 0:
         return f"{name} is at most {high}"
+    last = values.known.size - 1
     return f"{name} is at least {low}" if kept[-1] == last else f"{name} is {low} to {high}"
 
 
-def _level_words(values: _Values, mask: np.ndarray) -> str:
-    codes = np.concatenate([[np.nan], values.known])
-    present = np.unique(values.places)
+def _level_words(name: str, values: _Values, mask: np.ndarray) -> str:
+    codes, present = np.concatenate([[np.nan], values.known]), np.unique(values.places)
     kept, dropped = (
         [one_line(values.column.level(code)) for code in codes[present[side]]]
         for side in (mask[present], ~mask[present])
     )
-    name = one_line(values.column.name)
     if len(kept) == 1 or len(kept) <= len(dropped):
         return f"{name} is {' or '.join(kept)}"
     return f"{name} is not {' or '.join(dropped)}"

@@ -11,7 +11,7 @@ import pandas as pd
 
 from elsewise._arrays import to_numpy
 from elsewise.confidence import Method
-from elsewise.errors import InvalidInput
+from elsewise.errors import InvalidInput, check_count
 from elsewise.features import Encoder, Schema
 from elsewise.request._bounds import Bounds, Kind
 from elsewise.request._halve import halve
@@ -155,12 +155,7 @@ def _check_kind(argument: str, value: object, kind: Any, fix: str) -> None:
 
 def check_seed(seed: Any) -> int:
     """Return the seed as Python's int; refuse what is not a whole number from 0 on."""
-    whole = isinstance(seed, int | np.integer) and not isinstance(seed, bool)
-    if not whole or seed < 0:
-        raise InvalidInput(
-            "seed", expected="a whole number >= 0", received=repr(seed), fix="seed=0 is the default"
-        )
-    return int(seed)
+    return check_count("seed", seed, "seed=0 is the default", least=0)
 
 
 def _check_draws(draws: int, level: float) -> None:
