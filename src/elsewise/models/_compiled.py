@@ -16,8 +16,8 @@ from scipy import sparse
 
 from elsewise._resources import CELL_BYTES, FEWEST_ROWS, MEMORY, current, model_threads, parallel
 from elsewise.models._adapters import ScoringAdapter, one_column_per_class
-from elsewise.models._frames import FrameOutputs, difference_slopes, on_distinct
-from elsewise.models._linear import LINKS, LinearForm, linear_form
+from elsewise.models._frames import FrameOutputs, Slopes, difference_slopes, on_distinct
+from elsewise.models._linear import LinearForm, linear_form
 from elsewise.models._outputs import movable_columns, same_outputs, scores
 from elsewise.models._preprocessing import Column, Reader, Unreadable
 from elsewise.models._tables import LINEAR, Tables, build_tables, called
@@ -154,25 +154,23 @@ def _compiled(face: ScoringAdapter, pipeline: FrameOutputs, codes: np.ndarray) -
     if len(set(columns)) == 1 and before:
         columns = columns * (prepare(codes[:1]).shape[1] if len(columns) == 1 else 1)
     form, keep = linear_form(final, face.method), pipeline.keep
-    if form is not None:
-        form, keep = form.of_outputs(keep)
+    if form is not None and form.link == "logistic":
+        form, keep = form.only(keep), tuple(range(len(keep)))
     weights = None if form is None else form.weights
     tables = build_tables(columns, reader, encoder, prepare, codes, weights)
-    if form is not None:
-        slopes = tables.slopes(codes.shape[1])
-        exact = None if slopes is None else replace(form, weights=slopes)
-        offsets, link = form.offsets, LINKS[form.link]
-        ask, smooth = (lambda margins: link(margins + offsets)), exact is None
-    else:
-        exact, smooth = None, face.smooth
-        ask = _asked(face, tables, pipeline.model.name)
-    movable = movable_columns(encoder)
+    steep = None if form is None else tables.slopes(codes.shape[1])
     model = CompiledModel(
-        pipeline=pipeline, tables=tables, ask=ask, linear=exact, keep=keep, movable=movable
+        pipeline=pipeline,
+        tables=tables,
+        ask=_asked(face, tables, pipeline.model.name) if form is None else form.outputs,
+        linear=None if form is None or steep is None else replace(form, weights=steep),
+        keep=keep,
+        movable=movable_columns(encoder),
     )
-    own = None if exact is None else model.slopes
-    by_differences = difference_slopes(model, encoder) if smooth else None
-    found = replace(pipeline, model=model, keep=keep, slopes=own or by_differences)
+    slopes: Slopes | None = model.slopes
+    if model.linear is None:
+        slopes = difference_slopes(model, encoder) if face.smooth else None
+    found = replace(pipeline, model=model, keep=keep, slopes=slopes)
     return replace(found, compile=None, tried=None, exact=True)
 
 

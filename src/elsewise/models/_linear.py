@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from scipy.special import expit, softmax
 REGRESSORS = frozenset({"LinearModel", "BaseSGDRegressor"})
 # Base class of classifiers whose decision_function is ``X @ coef_.T + intercept_``.
 MARGINS = frozenset({"LinearClassifierMixin"})
-# Classifiers whose predict_proba is the softmax of the decision function.
+# Classifiers whose predict_proba is the softmax of the decision function, or logistic of two.
 LOGISTIC = frozenset({"LogisticRegression", "LogisticRegressionCV"})
 
 
@@ -51,23 +50,17 @@ class LinearForm:
         tilt = self.weights - (outputs @ self.weights)[:, None, :]
         return np.asarray(outputs[:, :, None] * tilt)
 
-    def of_outputs(self, keep: tuple[int, ...]) -> tuple[LinearForm, tuple[int, ...]]:
-        """Return a form that makes the outputs ``keep``, and where they are among its own.
+    def outputs(self, margins: np.ndarray) -> np.ndarray:
+        """Return the outputs (n, W) of ``X @ weights.T``."""
+        margins = margins + self.offsets
+        if self.link == "affine":
+            return margins
+        return np.asarray(expit(margins) if self.link == "logistic" else softmax(margins, axis=1))
 
-        One output of a softmax of two is what it is, logistic.
-        """
-        if self.link != "softmax" or len(self.weights) != 2 or len(keep) != 1:
-            return self, keep
-        signs = np.array([1.0, -1.0]) if keep == (0,) else np.array([-1.0, 1.0])
-        weights, offsets = (signs @ self.weights)[None, :], (signs @ self.offsets)[None]
-        return LinearForm(weights=weights, offsets=offsets, link="logistic"), (0,)
-
-
-LINKS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
-    "affine": lambda margins: margins,
-    "softmax": lambda margins: np.asarray(softmax(margins, axis=1)),
-    "logistic": lambda margins: np.asarray(expit(margins)),
-}
+    def only(self, keep: tuple[int, ...]) -> LinearForm:
+        """Return the form of some of its outputs, which must not depend on the others."""
+        places = list(keep)
+        return replace(self, weights=self.weights[places], offsets=self.offsets[places])
 
 
 def linear_form(final: Any, method: str) -> LinearForm | None:
@@ -94,14 +87,13 @@ def linear_form(final: Any, method: str) -> LinearForm | None:
     weights = np.atleast_2d(coefficients)
     offsets = np.atleast_1d(getattr(final, "intercept_", 0.0)) + np.zeros(len(weights))
     if len(weights) == 1 and method != "predict":
-        first = np.zeros_like(weights) if kind == "softmax" else -weights
-        weights = np.concatenate([first, weights])
-        offsets = np.concatenate([0.0 * offsets if kind == "softmax" else -offsets, offsets])
+        weights = np.concatenate([-weights, weights])
+        offsets = np.concatenate([-offsets, offsets])
     return LinearForm(weights=weights, offsets=offsets, link=kind)
 
 
 def _kind(final: Any, method: str) -> str | None:
-    """Return how outputs follow from ``X @ coef_.T``: "affine", "softmax", or None (unknown)."""
+    """Return the link by which outputs follow from ``X @ coef_.T``; None: unknown."""
     name = type(final).__name__
     if not type(final).__module__.startswith("sklearn."):
         return None
@@ -112,10 +104,10 @@ def _kind(final: Any, method: str) -> str | None:
     if method != "predict_proba":
         return None
     binary = len(final.classes_) == 2
+    link = "logistic" if binary else "softmax"
     if name == "SGDClassifier" and final.loss == "log_loss" and binary:
-        return "softmax"
+        return link
     if name in LOGISTIC and (binary or final.solver != "liblinear"):
         # Releases before 1.8 could be asked for one-against-rest, which is not a softmax.
-        asked = getattr(final, "multi_class", "auto")
-        return "softmax" if asked in ("auto", "deprecated") else None
+        return link if getattr(final, "multi_class", "auto") in ("auto", "deprecated") else None
     return None

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import compress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,8 +30,10 @@ class Op(NamedTuple):
 class Column:
     """One column of a matrix on its way through the preprocessing."""
 
-    origin: int | tuple[int, int]
-    """The feature it reads, or the call and which column of the call's result."""
+    place: int
+    """The feature it reads, or which column of a call's result."""
+    call: int | None = None
+    """The call whose result it reads, among those of the reader."""
     ops: tuple[Op, ...] = ()
     """What is done to the number, in order."""
     cuts: tuple[float, ...] | None = None
@@ -87,31 +90,29 @@ class Reader:
         if known is not None:
             return known(self, step, columns, width)
         if ours and hasattr(step, "get_support"):
-            kept = zip(columns, step.get_support(), strict=True)
-            return [column for column, keep in kept if keep]
+            return list(compress(columns, step.get_support()))
         return self._call(step, columns, width)
 
     def is_finite(self, column: Column) -> bool:
         """Tell whether a column takes finitely many values, known beforehand."""
-        return column.cuts is not None or column.origin in self.finite
+        return column.cuts is not None or (column.call is None and column.place in self.finite)
 
-    def changed(self, columns: Iterable[Column], *ops: tuple[str, Any]) -> list[Column]:
-        """Return the columns after arithmetic with one value each, or one for all."""
-        found, columns = [], list(columns)
-        table = [(name, np.broadcast_to(value, len(columns))) for name, value in ops]
-        for k, column in enumerate(columns):
-            if not self.is_finite(column):
-                more = tuple(Op(name, float(values[k])) for name, values in table)
-                column = replace(column, ops=column.ops + more)
-            found.append(column)
-        return found
+    def after(self, columns: Columns, name: str, value: Any) -> list[Column]:
+        """Return the columns after one step of arithmetic, with a value for each or one for all."""
+        values = np.broadcast_to(value, len(columns))
+        return [
+            column
+            if self.is_finite(column)
+            else replace(column, ops=(*column.ops, Op(name, float(values[k]))))
+            for k, column in enumerate(columns)
+        ]
 
     def cut(self, column: Column, cuts: Any, *, exact: bool) -> Column:
         """Return a number's column after an encoder of its values (``exact``) or of bins."""
         if self.is_finite(column):
             return column
         cuts, changed = np.asarray(cuts), exact and {op.name for op in column.ops} - {"fill"}
-        if isinstance(column.origin, tuple) or changed:
+        if column.call is not None or changed:
             raise Unreadable("numbers that are changed first and sorted into groups then")
         if cuts.dtype.kind not in "biuf":
             raise Unreadable("an encoder of numbers that knows other things than numbers")
@@ -122,16 +123,16 @@ class Reader:
         finite = [self.is_finite(column) for column in columns]
         if all(finite) and len(set(columns)) == 1:
             return [columns[0]] * (width or 1)
-        raw = all(isinstance(c.origin, int) and not c.ops and c.cuts is None for c in columns)
+        raw = all(column == Column(column.place) for column in columns)
         as_frame = raw and (any(finite) or hasattr(step, "feature_names_in_"))
-        nested = any(isinstance(column.origin, tuple) for column in columns)
+        nested = any(column.call is not None for column in columns)
         if nested or (any(finite) and not as_frame) or not columns:
             name = type(step).__name__
             raise Unreadable(f"{name} reads several columns that were changed before")
         call = Call(step, tuple(columns), as_frame)
         self.calls.append(call)
         count = self.width_of(call) if width is None else width
-        return [Column((len(self.calls) - 1, k)) for k in range(count)]
+        return [Column(k, call=len(self.calls) - 1) for k in range(count)]
 
 
 def _pipeline(reader: Reader, step: Any, columns: Columns, width: Width) -> list[Column]:
@@ -163,16 +164,14 @@ def _scaler(*attributes: tuple[str, str]) -> Callable[..., list[Column]]:
     """Return how a scaler is read that does one thing after another with fitted attributes."""
 
     def read(reader: Reader, step: Any, columns: Columns, width: Width) -> list[Column]:
-        ops = [
-            (name, getattr(step, attribute))
-            for name, attribute in attributes
-            if getattr(step, attribute, None) is not None
-            and not (attribute == "mean_" and not step.with_mean)
-        ]
+        for name, attribute in attributes:
+            value = getattr(step, attribute, None)
+            if value is not None and (attribute != "mean_" or step.with_mean):
+                columns = reader.after(columns, name, value)
         if getattr(step, "clip", False):
             low, high = getattr(step, "feature_range", (-1.0, 1.0))
-            ops += [("lower", low), ("upper", high)]
-        return reader.changed(columns, *ops)
+            columns = reader.after(reader.after(columns, "lower", low), "upper", high)
+        return list(columns)
 
     return read
 
@@ -181,36 +180,32 @@ def _imputer(reader: Reader, step: Any, columns: Columns, width: Width) -> list[
     looks_for_nan = isinstance(step.missing_values, float) and np.isnan(step.missing_values)
     if not looks_for_nan and not all(map(reader.is_finite, columns)):
         raise Unreadable("SimpleImputer of numbers other than missing ones")
-    filled = [
-        column if reader.is_finite(column) else reader.changed([column], ("fill", value))[0]
-        for column, value in zip(columns, step.statistics_, strict=True)
-        if value == value  # a column without any value is left out
-    ]
+    kept = [value == value for value in step.statistics_]  # not of a column without any value
+    filled = reader.after([*compress(columns, kept)], "fill", step.statistics_[kept])
     if step.add_indicator:
         some = [columns[k] for k in step.indicator_.features_]
-        filled += reader.changed(some, ("isnan", 0.0))
+        filled += reader.after(some, "isnan", 0.0)
     return filled
 
 
 def _encoder(reader: Reader, step: Any, columns: Columns, width: Width) -> list[Column]:
-    counts = [1] * len(columns)
+    counts: Any = 1
     if type(step).__name__ == "OneHotEncoder":
         counts = step._n_features_outs
     elif type(step).__name__ == "TargetEncoder" and step.target_type_ == "multiclass":
-        counts = [len(step.classes_)] * len(columns)
+        counts = len(step.classes_)
     return _repeated(map(partial(reader.cut, exact=True), columns, step.categories_), counts)
-
-
-def _repeated(columns: Iterable[Column], counts: Sequence[int]) -> list[Column]:
-    """Return each column as often as it comes out of an encoder."""
-    pairs = zip(columns, counts, strict=True)
-    return [again for column, count in pairs for again in [column] * int(count)]
 
 
 def _bins(reader: Reader, step: Any, columns: Columns, width: Width) -> list[Column]:
     inner = (edges[1:-1] for edges in step.bin_edges_)
-    counts = [1] * len(columns) if step.encode == "ordinal" else step.n_bins_
+    counts = 1 if step.encode == "ordinal" else step.n_bins_
     return _repeated(map(partial(reader.cut, exact=False), columns, inner), counts)
+
+
+def _repeated(columns: Iterable[Column], counts: Any) -> list[Column]:
+    """Return each column as often as it comes out of an encoder: so many times, or each its own."""
+    return list(np.repeat(np.array([*columns], dtype=object), counts))
 
 
 _READERS: dict[str, Callable[..., list[Column]]] = {

@@ -79,15 +79,10 @@ class _Lookup:
     probes: np.ndarray
     """(L,): a code for each value, NaN where there is none to ask about."""
     positions: np.ndarray
-    table: np.ndarray
-    """(L, w)."""
     known: np.ndarray
-    """bool (L,): whose table entry has been asked for."""
-
-    @property
-    def width(self) -> int:
-        """Number of columns."""
-        return len(self.positions)
+    """bool (L,): whose table entry can be asked for."""
+    table: Any = None
+    """ndarray (L, w), once they have been."""
 
     def places(self, codes: np.ndarray) -> np.ndarray:
         """Return which entry each row's code (n,) has: levels first, then missing, then unknown."""
@@ -124,34 +119,36 @@ class Tables:
     frame: pd.DataFrame | None = None
     """An empty frame with the names and dtypes the preprocessing returns, where it returns one."""
 
-    def columns_of(self, part: Tables | _Lookup) -> int:
-        """Return how many columns a part makes: its own, or one per output of the weights."""
-        return part.width if self.weights is None else len(self.weights)
+    def columns_of(self, width: int) -> int:
+        """Return how many columns a part of so many makes: these, or one per output."""
+        return width if self.weights is None else len(self.weights)
+
+    def weighted(self, values: Any, part: _Numbers | _Lookup) -> Any:
+        """Return the columns of a part, (n, k), multiplied with their weights, if there are any."""
+        return values if self.weights is None else values @ self.weights[:, part.positions].T
 
     def apply(self, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the result, (n, width) or (n, W), and which rows have no unknown value."""
-        rounded = codes
         if self.whole.size:
-            rounded = codes.copy()
-            rounded[:, self.whole] = np.rint(codes[:, self.whole])
+            codes = codes.copy()
+            codes[:, self.whole] = np.rint(codes[:, self.whole])
         known = np.ones(len(codes), dtype=bool)
-        result = np.zeros((len(codes), self.columns_of(self)))
-        called = [call(rounded) for call in self.calls]
+        result = np.zeros((len(codes), self.columns_of(self.width)))
+        called = [call(codes) for call in self.calls]
         for part in self.numbers:
-            values = part.of(rounded if part.call is None else called[part.call])
-            if self.weights is None:
-                result[:, part.positions] = values
-            else:
-                result += values @ self.weights[:, part.positions].T
+            values = part.of(codes if part.call is None else called[part.call])
+            self._put(result, part, self.weighted(values, part))
         for lookup in self.lookups:
-            places = lookup.places(rounded[:, lookup.source])
+            places = lookup.places(codes[:, lookup.source])
             known &= lookup.known[places]
-            values = np.take(lookup.table, places, axis=0)
-            if self.weights is None:
-                result[:, lookup.positions] = values
-            else:
-                result += values
+            self._put(result, lookup, np.take(lookup.table, places, axis=0))
         return result, known
+
+    def _put(self, result: np.ndarray, part: _Numbers | _Lookup, values: np.ndarray) -> None:
+        if self.weights is None:
+            result[:, part.positions] = values
+        else:
+            result += values
 
     def slopes(self, columns: int) -> np.ndarray | None:
         """Return d (weighted result) / d codes (W, columns); None where it is not constant."""
@@ -194,21 +191,15 @@ def build_tables(
     weights
         (W, width): the weights of a linear model behind it.
     """
-    lookups: dict[Column, list[int]] = {}
-    numbers: dict[tuple[Any, ...], list[int]] = {}
+    lookups = defaultdict[Column, list[int]](list)
+    numbers = defaultdict[tuple[Any, ...], list[int]](list)
     for k, column in enumerate(columns):
         if reader.is_finite(column):
             # Whatever is done to a level, its entry in the table says what becomes of it.
-            key = column if column.cuts is not None else Column(column.origin)
-            lookups.setdefault(key, []).append(k)
+            lookups[column if column.cuts is not None else Column(column.place)].append(k)
         else:
-            call, dtype = None, DOUBLE
-            if isinstance(column.origin, tuple):
-                call = column.origin[0]
-            elif encoder.dtypes[column.origin] == np.float32:
-                dtype = np.dtype(np.float32)
-            steps = tuple(op.name for op in column.ops)
-            numbers.setdefault((call, dtype, steps), []).append(k)
+            single = column.call is None and encoder.dtypes[column.place] == np.float32
+            numbers[column.call, single, tuple(op.name for op in column.ops)].append(k)
     whole = [
         j
         for j, (dtype, table) in enumerate(zip(encoder.dtypes, encoder.tables, strict=True))
@@ -217,7 +208,7 @@ def build_tables(
     tables = Tables(
         width=len(columns),
         whole=np.asarray(whole, dtype=np.intp),
-        numbers=tuple(_numbers(columns, places, *key[:2]) for key, places in numbers.items()),
+        numbers=tuple(_numbers(columns, places, key[1]) for key, places in numbers.items()),
         lookups=tuple(_lookup(c, places, encoder, codes) for c, places in lookups.items()),
         calls=tuple(called(call, encoder) for call in reader.calls),
         weights=weights,
@@ -227,32 +218,25 @@ def build_tables(
         return _filled(tables, prepare, codes)
 
 
-def _numbers(
-    columns: Sequence[Column], positions: list[int], call: int | None, dtype: np.dtype[Any]
-) -> _Numbers:
+def _numbers(columns: Sequence[Column], positions: list[int], single: bool) -> _Numbers:
+    """Return columns of the same source and steps of arithmetic as one part."""
     chosen = [columns[k] for k in positions]
-    ops = [
-        (steps[0].name, np.asarray([op.value for op in steps]))
-        for steps in zip(*(column.ops for column in chosen), strict=True)
-    ]
-    # An origin is a feature, or a call and a column of its result.
-    sources = [np.atleast_1d(column.origin)[-1] for column in chosen]
-    places: Any = np.asarray(sources, dtype=np.intp)
+    steps = zip(*(column.ops for column in chosen), strict=True)
+    places: Any = np.asarray([column.place for column in chosen], dtype=np.intp)
     if np.array_equal(places, np.arange(places[0], places[0] + len(places))):
         places = slice(places[0], places[0] + len(places))  # which copies nothing
     return _Numbers(
-        call=call,
+        call=chosen[0].call,
         sources=places,
-        ops=tuple(ops),
+        ops=tuple((ops[0].name, np.asarray([op.value for op in ops])) for ops in steps),
         positions=np.asarray(positions),
-        dtype=dtype,
+        dtype=np.dtype(np.float32) if single else DOUBLE,
     )
 
 
 def _lookup(column: Column, positions: list[int], encoder: Encoder, codes: np.ndarray) -> _Lookup:
     """Return a lookup with a code to ask about for each of its values, ``known`` where there is."""
-    assert isinstance(column.origin, int)
-    table, dtype = encoder.tables[column.origin], encoder.dtypes[column.origin]
+    table, dtype = encoder.tables[column.place], encoder.dtypes[column.place]
     cuts, unknown = None, np.nan
     if table is not None:
         values, missing = np.arange(len(table.values), dtype=np.float64), table.holds_missing
@@ -263,26 +247,25 @@ def _lookup(column: Column, positions: list[int], encoder: Encoder, codes: np.nd
             unknown = float(values.max(initial=0.0)) + 1.0
         else:
             # A bin is asked about by the first row that lies in it, if any does.
-            own = codes[~np.isnan(codes[:, column.origin]), column.origin]
+            own = codes[~np.isnan(codes[:, column.place]), column.place]
             bins = np.searchsorted(cuts, _after(own, column.ops), side="right")
             inside, first = np.unique(bins, return_index=True)
             values = np.full(len(cuts) + 1, np.nan)
             values[inside] = own[first]
     return _Lookup(
-        source=column.origin,
+        source=column.place,
         ops=column.ops,
         cuts=cuts,
         exact=column.exact,
         probes=np.asarray([*values, np.nan, unknown]),
         positions=np.asarray(positions),
-        table=np.zeros((len(values) + 2, 0)),
         known=np.asarray([*~np.isnan(values), missing, not np.isnan(unknown)]),
     )
 
 
 def called(call: Call, encoder: Encoder) -> Callable[[np.ndarray], np.ndarray]:
     """Return a transformer as a function of codes."""
-    sources = [column.origin for column in call.inputs if isinstance(column.origin, int)]
+    sources = [column.place for column in call.inputs]
     own = replace(
         encoder,
         columns=encoder.columns[sources],
@@ -303,86 +286,62 @@ def called(call: Call, encoder: Encoder) -> Callable[[np.ndarray], np.ndarray]:
 
 def _filled(tables: Tables, prepare: Callable[[np.ndarray], Any], codes: np.ndarray) -> Tables:
     """Return the tables with their entries, read from the preprocessing value by value."""
-    returned: list[Any] = []
-
-    def checked(some: np.ndarray) -> Any:
-        matrix = prepare(some)
-        if matrix.shape[1] != tables.width:
-            raise Unreadable(f"{matrix.shape[1]} columns where {tables.width} were read")
-        returned.append(matrix[:1])
-        return matrix
-
-    size = sum(part.probes.size * tables.columns_of(part) for part in tables.lookups)
-    if 8 * size > TABLE_BYTES:
-        raise Unreadable(f"its categories need tables of {8 * size / 1e9:.1f} GB")
-    filled: dict[int, _Lookup] = {}
-    for turn in _turns(tables.lookups):
-        every = [part.known for part in turn]
-        seen = [np.zeros(len(part.probes), dtype=bool) for part in turn]
-        for part, mask in zip(turn, seen, strict=True):
-            mask[part.places(codes[:, part.source])] = True
-        levels = [(np.arange(len(a)) < len(a) - 2) | s for a, s in zip(every, seen, strict=True)]
-        # An encoder may refuse missing or unknown values, or levels that it was not fitted on.
-        for tried in (every, levels, seen):
-            try:
-                known = [a & b for a, b in zip(every, tried, strict=True)]
-                found = _entries(tables, turn, known, checked, codes[0])
-                break
-            except Unreadable:
+    parts = tables.lookups
+    size = 8 * sum(part.probes.size * tables.columns_of(len(part.positions)) for part in parts)
+    if size > TABLE_BYTES:
+        raise Unreadable(f"its categories need tables of {size / 1e9:.1f} GB")
+    places = [part.places(codes[:, part.source]) for part in parts]
+    seen = [np.isin(np.arange(part.probes.size), k) for part, k in zip(parts, places, strict=True)]
+    levels = [mask | (np.arange(mask.size) < mask.size - 2) for mask in seen]
+    # An encoder may refuse missing or unknown values, or levels that it was not fitted on.
+    for tried in ([part.known for part in parts], levels, seen):
+        masks = zip(parts, tried, strict=True)
+        some = tuple(replace(part, known=part.known & mask) for part, mask in masks)
+        try:
+            filled = _with_entries(replace(tables, lookups=some), prepare, codes[0])
+            break
+        except Exception as error:
+            if tried is seen or isinstance(error, Unreadable):
                 raise
-            except Exception:
-                if tried is seen:
-                    raise
-        filled |= {id(old): new for old, new in zip(turn, found, strict=True)}
-    few = returned[0] if returned else checked(codes[:1])
-    dtype = getattr(few, "dtype", None)
+    return filled
+
+
+def _with_entries(tables: Tables, prepare: Callable[[np.ndarray], Any], base: np.ndarray) -> Tables:
+    """Return the tables with the entries of all known values, each asked about in a row.
+
+    A row has one value of every feature, two lookups of one feature have rows of their own.
+    """
+    taken, rows = Counter[int](), []
+    for part in tables.lookups:
+        first = taken[part.source]
+        taken[part.source] += int(part.known.sum())
+        rows.append(slice(first, taken[part.source]))
+    codes = np.tile(base, (max([1, *taken.values()]), 1))
+    for part, own in zip(tables.lookups, rows, strict=True):
+        codes[own, part.source] = part.probes[part.known]
+    found: list[list[np.ndarray]] = [[] for _ in tables.lookups]
+    step = max(1, CHUNK_BYTES // (8 * tables.width))
+    for first in range(0, len(codes), step):
+        returned = prepare(codes[first : first + step])
+        if returned.shape[1] != tables.width:
+            raise Unreadable(f"{returned.shape[1]} columns where {tables.width} were read")
+        matrix = returned.tocsc() if sparse.issparse(returned) else _dense(returned)
+        for part, own, blocks in zip(tables.lookups, rows, found, strict=True):
+            here = slice(max(own.start - first, 0), max(own.stop - first, 0))
+            blocks.append(_dense(tables.weighted(matrix[:, part.positions][here], part)))
+    lookups = []
+    for part, blocks in zip(tables.lookups, found, strict=True):
+        table = np.zeros((part.probes.size, tables.columns_of(len(part.positions))))
+        table[part.known] = np.concatenate(blocks)
+        lookups.append(replace(part, table=table))
+    single = getattr(returned, "dtype", None) == np.float32
     return replace(
         tables,
-        sparse=sparse.issparse(few),
-        frame=few.iloc[:0] if isinstance(few, pd.DataFrame) else None,
-        dtype=np.dtype(np.float32 if dtype == np.float32 else np.float64),
-        lookups=tuple(filled[id(part)] for part in tables.lookups),
+        lookups=tuple(lookups),
+        sparse=sparse.issparse(returned),
+        frame=returned.iloc[:0] if isinstance(returned, pd.DataFrame) else None,
+        dtype=np.dtype(np.float32) if single else DOUBLE,
     )
-
-
-def _turns(lookups: Sequence[_Lookup]) -> list[list[_Lookup]]:
-    """Return lookups that can be asked about at once: one of them per feature."""
-    turns, met = defaultdict[int, list[_Lookup]](list), Counter[int]()
-    for part in lookups:
-        turns[met[part.source]].append(part)
-        met[part.source] += 1
-    return list(turns.values())
-
-
-def _entries(
-    tables: Tables,
-    turn: list[_Lookup],
-    known: list[np.ndarray],
-    prepare: Callable[[np.ndarray], Any],
-    base: np.ndarray,
-) -> list[_Lookup]:
-    """Return the lookups with their tables: row k of what is asked has the k-th value of each."""
-    asked = [np.flatnonzero(mask) for mask in known]
-    found = [np.zeros((part.probes.size, tables.columns_of(part))) for part in turn]
-    rows = max(map(len, asked), default=0)
-    step = max(1, CHUNK_BYTES // (8 * tables.width))
-    for first in range(0, rows, step):
-        chunk = np.tile(base, (min(step, rows - first), 1))
-        for part, places in zip(turn, asked, strict=True):
-            some = places[first : first + step]
-            chunk[: len(some), part.source] = part.probes[some]
-        matrix = prepare(chunk)
-        matrix = matrix.tocsc() if sparse.issparse(matrix) else _dense(matrix)
-        for part, places, table in zip(turn, asked, found, strict=True):
-            some = places[first : first + step]
-            block = matrix[:, part.positions][: len(some)]
-            if tables.weights is not None:
-                block = block @ tables.weights[:, part.positions].T
-            table[some] = _dense(block)
-    return [
-        replace(part, table=table, known=mask)
-        for part, table, mask in zip(turn, found, known, strict=True)
-    ]
 
 
 def _dense(matrix: Any) -> np.ndarray:
