@@ -105,8 +105,7 @@ def _answers(base: Problem) -> Iterator[dict[str, Any]]:
     settings = ew.Settings(slack=0.0)
     far = init(base, settings).record.outputs
     cost, distance = selection_cost(base), selection_distance(base)
-    _, side = bounded_sides(base, settings)
-    assert side is not None
+    side = next(side for side in bounded_sides(base, settings) if side.name == "outputs")
     answers, seen = [], []
     for share in SHARES:
         bounds = ew.Bounds(outputs=share * far)

@@ -273,7 +273,7 @@ def test_a_shorter_way_leads_to_the_same_place() -> None:
     settings = ew.Settings(draws=199, slack=0.0)
     solution, _ = search.solve(problem, settings)
     shorter, _ = search.finish(search.iterate(problem, settings, shorter=True))
-    (side,) = [side for side in bounded_sides(problem, settings) if side is not None]
+    (side,) = bounded_sides(problem, settings)
     assert len(shorter.state.map().steps) < len(solution.state.map().steps)
     assert side.met(shorter.state)
     assert side.other(shorter.state) <= 1.01 * side.other(solution.state)

@@ -20,7 +20,7 @@ from elsewise.cli import main
 from elsewise.errors import InvalidInput, SavedRunError
 from elsewise.maps import apply_map
 from elsewise.request import Kind, halve, pose
-from elsewise.search import finish, init, knee, knee_reason, monotone_front, pareto_front, trace
+from elsewise.search import begin, finish, knee, knee_reason, monotone_front, pareto_front, trace
 from elsewise.settings import Settings
 
 RNG = np.random.default_rng(0)
@@ -153,7 +153,7 @@ def test_unseen_rows_are_moved_as_their_maps_would() -> None:
         ew.Request(model=SMOOTH, rows=ROWS, target=ew.targets.at_least(0.6)), ew.Bounds()
     )
     fitted, tested, _ = halve(problem)
-    ends, _ = finish(trace(fitted, FEW, init(fitted, FEW), logits=[-1.0, 1.0]))
+    ends, _ = finish(trace(begin(fitted, FEW), logits=[-1.0, 1.0]))
     assert len(ends) == 5
     for state, rows in zip(ends, _replayed(tested, ends), strict=True):
         alone = apply_map(tested, state.map(), tested.factual)

@@ -20,9 +20,8 @@ from elsewise.features import Schema
 from elsewise.measure import input_comparison
 from elsewise.models import bind
 from elsewise.request import Bounds, Problem
-from elsewise.search import Outcome, State, finish, init, solve, step, trace
-from elsewise.search._runs import run_at_eta, warm_start
-from elsewise.search._sweep import ITERATIONS
+from elsewise.search import Outcome, State, begin, finish, init, run, solve, step, trace
+from elsewise.search._runs import SWEEP_ITERATIONS, at_logit, warm_start
 from elsewise.settings import Fixed, Settings
 from elsewise.transport import direction_blocks
 
@@ -479,10 +478,11 @@ Points = list[tuple[Evidence, Evidence]]
 
 def swept(problem: Problem) -> Points:
     """The certified sides where each fixed eta = logistic(logit) comes to rest, largest first."""
-    state, _ = finish(warm_start(problem, SEARCH, init(problem, SEARCH), lambda: False))
+    search = begin(problem, SEARCH)
+    state, _ = finish(warm_start(search))
     points = []
     for logit in FINE.tolist():
-        state, _ = finish(run_at_eta(problem, SEARCH, state, logit, lambda: False, ITERATIONS))
+        state, _ = finish(run(search, at_logit(state, logit), SWEEP_ITERATIONS))
         points.append(sides(problem, state))
     return points
 
@@ -610,7 +610,7 @@ def test_without_limits_the_knee_is_chosen() -> None:
     assert "possible fall in output distance" in solution.reason
     # No end of the sweeps is closer on both sides, and none that has nine tenths of the possible
     # fall in output distance costs less.
-    ends, _ = finish(trace(problem, Settings(), states[0]))
+    ends, _ = finish(trace(begin(problem, Settings())))
     kept = direction_blocks(problem.embedding.size, problem.generator("selection"))
     population = states[0].setup.population
     x = np.array([input_comparison(problem, population, e.rows.codes, kept).distance for e in ends])

@@ -20,8 +20,7 @@ from elsewise.moves import Rows
 from elsewise.request import Bounds, Kind, Population, Problem, Request, ask, halve, populate
 from elsewise.search import (
     State,
-    clock,
-    init,
+    begin,
     knee,
     knee_reason,
     monotone_front,
@@ -152,12 +151,11 @@ def _traced(
     # Evenly on the logit scale: what decides is the ratio eta / (1 - eta), and the two distances
     # may differ by orders of magnitude.
     logits = np.linspace(-LOGIT_SPAN, LOGIT_SPAN, points).tolist()
-    first = init(fitted, settings)
-    should_stop = clock(settings.seconds, None)
-    ends = _watched(trace(fitted, settings, first, should_stop, logits), progress)
+    search = begin(fitted, settings)
+    ends = _watched(trace(search, logits), progress)
     population = populate(tested)
     moved = _replayed(tested, ends) if kind is Kind.HELD_OUT else [state.rows for state in ends]
-    cut = cutoffs(fitted, to_numpy(first.setup.population.outputs))[0]
+    cut = cutoffs(fitted, to_numpy(search.first.setup.population.outputs))[0]
     # With the model's own outputs, which those of the search may differ from.
     moved = [Rows(rows.codes, tested.outputs.values(rows.codes)) for rows in moved]
 
@@ -196,8 +194,7 @@ def _point(
     method: Method | None,
 ) -> dict[str, float]:
     """Distances and limits of moved rows, as a certificate has them, and their outputs."""
-    still = state.trail is None and not state.setup.settings.start_noise
-    inputs = certify_inputs(problem, population, rows, draws, method=method, still=still)
+    inputs = certify_inputs(problem, population, rows, draws, method=method, still=state.still)
     outputs = certify_outputs(problem, population, rows, draws, method=method)
     changed = changed_cells(to_numpy(population.codes), to_numpy(rows.codes))
     answers = to_numpy(rows.outputs)[:, 0]

@@ -9,13 +9,11 @@ answered row by row instead: `fit_question`.
 
 from __future__ import annotations
 
-from elsewise.search._loop import Iteration, State, init, run, step
-from elsewise.search._outcome import Outcome, Solution
+from elsewise.search._loop import Iteration, State, init, step
 from elsewise.search._pareto import knee, knee_reason, monotone_front, pareto_front
 from elsewise.search._row_by_row import answer_row_by_row
-from elsewise.search._runs import clock, finish
+from elsewise.search._runs import Outcome, Solution, begin, clock, finish, run, trace
 from elsewise.search._strategies import iterate, solve
-from elsewise.search._sweep import trace
 
 __all__ = [
     "Iteration",
@@ -23,6 +21,7 @@ __all__ = [
     "Solution",
     "State",
     "answer_row_by_row",
+    "begin",
     "clock",
     "finish",
     "init",

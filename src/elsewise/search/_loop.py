@@ -7,7 +7,6 @@ rows that are returned are the rows whose limits were computed.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -125,6 +124,11 @@ class State:
     def outputs(self) -> UpperLimit | None:
         """Upper limit of the output distance; None where the outputs have no bound."""
         return self.output_side.limit
+
+    @property
+    def still(self) -> bool:
+        """Whether the rows are where they were before any step."""
+        return self.trail is None and not self.setup.motion.noise
 
     def map(self) -> Map:
         """The recorded map that leads from the factual rows to this state."""
@@ -318,19 +322,3 @@ def _draw_directions(seed: int, iteration: int, size: int, minimum: int) -> Any:
     if isinstance(drawn, np.ndarray):
         drawn.flags.writeable = False
     return drawn
-
-
-def run(
-    problem: Problem,
-    state: State,
-    settings: Settings,
-    should_stop: Callable[[], bool] = lambda: False,
-) -> Iterator[State]:
-    """Repeat the step until rows rest, iterations run out or time is up; yields every new state."""
-    for _ in range(settings.iterations):
-        if should_stop():
-            return
-        state = step(problem, state)
-        yield state
-        if state.record.change <= settings.epsilon:
-            return

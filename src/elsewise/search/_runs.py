@@ -1,15 +1,16 @@
-"""Running the solver at a given eta, and watching the time."""
+"""What every part of a search needs: its question, its budget, its outcome, and runs at one eta."""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import replace
-from typing import TypeVar
+from enum import StrEnum
+from typing import NamedTuple, TypeVar
 
 from elsewise.request import Problem
-from elsewise.search._loop import State, run
+from elsewise.search._loop import State, init, step
 from elsewise.settings import Fixed, Settings
 
 T = TypeVar("T")
@@ -18,18 +19,58 @@ ShouldStop = Callable[[], bool]
 
 LOGIT_SPAN = 9.0
 """Eta is searched between logistic(-9) and logistic(9)."""
+SWEEP_LOGITS = tuple(float(logit) for logit in range(-5, 6))
+"""Logits of eta along the frontier."""
+# Iterations at each eta of a sweep, which starts where the one before came to rest.
+SWEEP_ITERATIONS = 10
 # Logit of eta in the first iterations: where slopes alone lead, and where not.
 KICK_LOGIT = {True: 3.0, False: 0.0}
 KICK_ITERATIONS = 8
-
-
 # Share of the time budget for binding the model and the search; the rest is the certificate's.
 SEARCHED = 0.75
 
 
-def clock(
-    seconds: float | None, stop: Callable[[], bool] | None, since: float | None = None
-) -> ShouldStop:
+class Outcome(StrEnum):
+    """How a search for small distances ended; the certificate has the last word."""
+
+    MET = "bounds met on the rows of the fit"
+    NOTHING_TO_DO = "bounds met by the factual rows"
+    CHOSEN = "no bounds given: chosen at the knee of the frontier"
+    NOT_FEASIBLE = "bounds not met"
+    NOTHING_MOVES = "no row could move"
+    OUT_OF_TIME = "out of time"
+
+
+class Solution(NamedTuple):
+    """The chosen iterate and why it was chosen."""
+
+    state: State
+    outcome: Outcome
+    binding: str | None = None
+    """The side whose limit cannot be met, "inputs" or "outputs"."""
+    reachable: float | None = None
+    """The smallest upper limit found on the binding side with the other side's limit met."""
+    reason: str = ""
+    """Why this iterate, where no limit decided."""
+
+
+class Search(NamedTuple):
+    """What stays the same during a search, whichever eta it tries."""
+
+    problem: Problem
+    settings: Settings
+    first: State
+    """The rows before they move."""
+    should_stop: ShouldStop
+
+
+def begin(problem: Problem, settings: Settings, stop: ShouldStop | None = None) -> Search:
+    """Return a search that is at its start; its time budget, if any, begins to run now."""
+    should_stop = clock(settings.seconds, stop)
+    return Search(problem, settings, init(problem, settings), should_stop)
+
+
+def clock(seconds: float | None, stop: ShouldStop | None, since: float | None = None) -> ShouldStop:
     """Tell whether time is up or the search was told to stop.
 
     Parameters
@@ -64,36 +105,47 @@ def at_logit(state: State, logit: float) -> State:
 
 
 def logit_of(state: State) -> float:
-    """The logit at which `run_at_eta` would go on with a state's eta."""
+    """The logit of a state's eta, as far as eta is searched."""
     eta = min(max(state.record.eta, 1e-15), 1.0 - 1e-15)
     logit = math.log(eta / (1.0 - eta))
     return min(max(logit, -LOGIT_SPAN), LOGIT_SPAN)
 
 
-def run_at_eta(
-    problem: Problem,
-    settings: Settings,
-    start: State,
-    logit: float,
-    should_stop: ShouldStop,
-    iterations: int,
-) -> Generator[State, None, State]:
-    """Run from a state at one eta, until rows rest; returns where that ends."""
-    few = replace(settings, iterations=min(iterations, settings.iterations))
-    state = start
-    for state in run(problem, at_logit(start, logit), few, should_stop):
+def run(search: Search, state: State, iterations: int) -> Generator[State, None, State]:
+    """Repeat the step until rows rest, iterations run out or time is up; returns the last state."""
+    for _ in range(min(iterations, search.settings.iterations)):
+        if search.should_stop():
+            break
+        state = step(search.problem, state)
         yield state
+        if state.record.change <= search.settings.epsilon:
+            break
     return state
 
 
-def warm_start(
-    problem: Problem,
-    settings: Settings,
-    first: State,
-    should_stop: ShouldStop,
-    iterations: int = KICK_ITERATIONS,
-) -> Generator[State, None, State]:
+def warm_start(search: Search, iterations: int = KICK_ITERATIONS) -> Generator[State, None, State]:
     """Push the outputs first, so that rows leave the flat parts and local minima they start in."""
-    numbers_only = all(unit.choices is None for unit in first.setup.units)
-    logit = KICK_LOGIT[problem.precise.smooth and numbers_only]
-    return (yield from run_at_eta(problem, settings, first, logit, should_stop, iterations))
+    numbers_only = all(unit.choices is None for unit in search.first.setup.units)
+    logit = KICK_LOGIT[search.problem.precise.smooth and numbers_only]
+    return (yield from run(search, at_logit(search.first, logit), iterations))
+
+
+def trace(
+    search: Search, logits: Iterable[float] = SWEEP_LOGITS
+) -> Generator[State, None, list[State]]:
+    """Yield the iterates of two sweeps of eta; returns x' and where each eta came to rest.
+
+    Down from a first push, and up from x'. Rows that relax may keep changes they no longer need,
+    rows that start at x' may never leave the minimum they start in: each sweep has the better
+    points on a part of the frontier.
+    """
+    ends, up = [search.first], sorted(logits)
+    pushed = yield from warm_start(search)
+    for start, way in ((pushed, up[::-1]), (search.first, up)):
+        state = start
+        for logit in way:
+            if search.should_stop():
+                return ends
+            state = yield from run(search, at_logit(state, logit), SWEEP_ITERATIONS)
+            ends.append(state)
+    return ends

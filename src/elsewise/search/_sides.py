@@ -45,39 +45,22 @@ class Side(NamedTuple):
         return self.at_most(state, self.draws) <= self.bound
 
 
-def bounded_sides(
-    problem: Problem, settings: Settings, *, steering: bool = True
-) -> tuple[Side | None, Side | None]:
-    """The sides of inputs and outputs; None where there is no bound.
+def bounded_sides(problem: Problem, settings: Settings, *, steering: bool = True) -> list[Side]:
+    """The sides that have a bound, in this order: outputs, inputs, the rows' own moves.
 
     By limits that steer; otherwise as they are returned, by another method where few rows move.
     """
-    bounds = problem.bounds
-    inputs, outputs = _sides(problem, settings, steering)
-    return (None if bounds.inputs is None else inputs, None if bounds.outputs is None else outputs)
+    return [side for side in _sides(problem, settings, steering) if math.isfinite(side.bound)]
 
 
 def distance_side(problem: Problem, settings: Settings, distance: float) -> Side:
     """The side of outputs whose distance itself, not a limit of it, is to be at most so large."""
-    _, outputs = _sides(problem, settings)
+    outputs, *_ = _sides(problem, settings)
 
     def known(state: State, draws: int) -> float:
         return state.record.outputs
 
     return outputs._replace(bound=distance, at_most=known, seen=_output_distance)
-
-
-def moves_side(problem: Problem, settings: Settings) -> Side | None:
-    """The side of the rows' own moves; None where they have no bound."""
-    bound = problem.bounds.moves
-    if bound is None:
-        return None
-
-    def at_most(state: State, draws: int) -> float:
-        still, population = _is_still(state, settings), state.setup.population
-        return certify_moves(problem, population, state.rows, still=still).at_most
-
-    return Side("moves", bound, -1.0, at_most, settings.draws, row_move, _output_distance)
 
 
 def row_move(state: State) -> float:
@@ -86,20 +69,13 @@ def row_move(state: State) -> float:
     return math.sqrt(float(namespace(moves).mean(row_products(moves, moves))))
 
 
-def _is_still(state: State, settings: Settings) -> bool:
-    return state.trail is None and not settings.start_noise
-
-
-def _sides(problem: Problem, settings: Settings, steering: bool = True) -> tuple[Side, Side]:
+def _sides(problem: Problem, settings: Settings, steering: bool = True) -> list[Side]:
+    """The sides of outputs, inputs and the rows' own moves, whether they have a bound or not."""
     bounds, draws = problem.bounds, settings.draws
     method = Method(bounds.method)
     if steering:
         method = steering_method(bounds.method, bounds.trim, problem.factual.shape[0])
-
-    def inputs(state: State, draws: int) -> float:
-        still, population = _is_still(state, settings), state.setup.population
-        found = certify_inputs(problem, population, state.rows, draws, method=method, still=still)
-        return found.at_most
+    distance = selection_distance(problem)
 
     def outputs(state: State, draws: int) -> float:
         rows = state.rows
@@ -109,7 +85,13 @@ def _sides(problem: Problem, settings: Settings, steering: bool = True) -> tuple
         population = state.setup.population
         return certify_outputs(problem, population, rows, draws, method=method).at_most
 
-    distance, cost = selection_distance(problem), selection_cost(problem)
+    def inputs(state: State, draws: int) -> float:
+        about = problem, state.setup.population, state.rows
+        return certify_inputs(*about, draws, method=method, still=state.still).at_most
+
+    def moves(state: State, draws: int) -> float:
+        about = problem, state.setup.population, state.rows
+        return certify_moves(*about, still=state.still).at_most
 
     def seen(state: State) -> float:
         # The loop's distance and limit share the noise of their directions, which are drawn anew
@@ -117,11 +99,12 @@ def _sides(problem: Problem, settings: Settings, steering: bool = True) -> tuple
         record = state.record
         return distance(state) * (record.inputs_limit / record.inputs if record.inputs > 0 else 1.0)
 
-    within, close = bounds.inputs or math.inf, bounds.outputs or math.inf
-    return (
-        Side("inputs", within, -1.0, inputs, draws, seen, _output_distance),
-        Side("outputs", close, 1.0, outputs, draws, _output_limit, cost),
-    )
+    ends = [bound or math.inf for bound in (bounds.outputs, bounds.inputs, bounds.moves)]
+    return [
+        Side("outputs", ends[0], 1.0, outputs, draws, _output_limit, selection_cost(problem)),
+        Side("inputs", ends[1], -1.0, inputs, draws, seen, _output_distance),
+        Side("moves", ends[2], -1.0, moves, draws, row_move, _output_distance),
+    ]
 
 
 def _output_distance(state: State) -> float:

@@ -14,9 +14,8 @@ from typing import NamedTuple
 
 from elsewise.request import Problem
 from elsewise.search._loop import State, step
-from elsewise.search._runs import LOGIT_SPAN, ShouldStop, at_logit, logit_of
+from elsewise.search._runs import LOGIT_SPAN, Search, at_logit, logit_of
 from elsewise.search._sides import Side
-from elsewise.settings import Settings
 
 # A pass has at most this many iterations, and at most this many times the settings' own.
 LONGEST, SHARE = 100, 4
@@ -125,22 +124,18 @@ class Found(NamedTuple):
     """A state that meets the bound, as far as a few draws can tell."""
 
     state: State
-    limit: float
     other: float
+    """What is paid on the other side."""
 
 
 def track_bound(
-    problem: Problem,
-    settings: Settings,
-    first: State,
-    side: Side,
-    pace: Schedule,
-    should_stop: ShouldStop,
+    search: Search, side: Side, pace: Schedule
 ) -> Generator[State, None, tuple[list[Found], State]]:
     """Yield the iterates of a pass; returns what it found and the state with the least limit."""
+    problem = search.problem
     found: list[Found] = []
-    state = closest = pace.start or first
-    iterations = min(pace.longest, SHARE * settings.iterations)
+    state = closest = pace.start or search.first
+    iterations = min(pace.longest, SHARE * search.settings.iterations)
     low, high = SLOW_BETWEEN
     rise = max(pace.rise, (high - low) / (CLIMB * iterations))
     control = Controller(pace.logit, rise, reached=pace.start is not None)
@@ -148,7 +143,7 @@ def track_bound(
     patience = PATIENCE if last else LESS_PATIENCE
     aim, ratio, idle = (1.0 - ROOM) * side.bound, 1.0, 0
     for iteration in range(iterations):
-        if should_stop():
+        if search.should_stop():
             break
         state = step(problem, at_logit(state, control.logit))
         yield state
@@ -169,7 +164,7 @@ def track_bound(
                 limit = side.limit(state)
                 ratio = limit / seen if seen > 0.0 and math.isfinite(limit) else ratio
                 if limit <= side.bound:
-                    found.append(Found(state, limit, other))
+                    found.append(Found(state, other))
                     idle = 0 if other < (1.0 - PROGRESS) * best else idle
         # On the log scale: twice too far and half too far are the same distance from the bound.
         control = control.next(side.sign * math.log(max(limit / aim, 1e-12)))
@@ -179,52 +174,38 @@ def track_bound(
 
 
 def last_pass(
-    problem: Problem,
-    side: Side,
-    found: list[Found],
-    closest: list[State],
-    should_stop: ShouldStop,
+    search: Search, side: Side, found: list[Found], closest: list[State]
 ) -> Generator[State, None, tuple[Schedule, ...]]:
     """The pass after all others: from the best state found; where there is none, from donors.
 
     Without slopes rows rest where the edits drawn so far bring nothing more: pushed past the bound,
     they relax to other places. With slopes the passes themselves begin in different ways.
     """
-    if found and not problem.precise.smooth:
+    if found and not search.problem.precise.smooth:
         best = min(found, key=lambda one: one.other).state
         pushed = min(logit_of(best) + PUSH, LOGIT_SPAN)
         return (Schedule(pushed, 1.0, pushes=PUSHES, start=best),)
     if found or side.name == "inputs" or closest[0].setup.motion.gradient:
         return ()
-    state = yield from _donated(problem, min(closest, key=side.limit), side, should_stop)
+    state = yield from _donated(search, side, min(closest, key=side.limit))
     closest.append(state)
     return (Schedule(logit_of(state), 1.0, start=state),)
 
 
-def polished(
-    problem: Problem,
-    settings: Settings,
-    first: State,
-    side: Side,
-    found: list[Found],
-    should_stop: ShouldStop,
-) -> Generator[State, None, list[Found]]:
+def polished(search: Search, side: Side, found: list[Found]) -> Generator[State, None, list[Found]]:
     """Go on from the best state found, one change in another's place, until nothing improves.
 
     Returns what is nearer. With slopes rows come to rest by themselves.
     """
-    if problem.precise.smooth or not found:
+    if search.problem.precise.smooth or not found:
         return []
     best = min(found, key=lambda one: one.other).state
     start = replace(best, setup=replace(best.setup, pairs=True))
-    pace = Schedule(logit_of(best), 1.0, start=start)
-    more, _ = yield from track_bound(problem, settings, first, side, pace, should_stop)
+    more, _ = yield from track_bound(search, side, Schedule(logit_of(best), 1.0, start=start))
     return [one._replace(state=replace(one.state, setup=best.setup)) for one in more]
 
 
-def _donated(
-    problem: Problem, state: State, side: Side, should_stop: ShouldStop
-) -> Generator[State, None, State]:
+def _donated(search: Search, side: Side, state: State) -> Generator[State, None, State]:
     """Offer rows donors at a rising eta until the bound is met; returns the state it came to.
 
     For outputs that no pass has brought within the bound. If for every row some donor has the
@@ -232,9 +213,9 @@ def _donated(
     """
     state = closest = replace(state, setup=replace(state.setup, donors=True))
     for logit in DONOR_LOGITS:
-        if should_stop() or side.limit(closest) <= side.bound:
+        if search.should_stop() or side.limit(closest) <= side.bound:
             break
-        state = step(problem, at_logit(state, logit))
+        state = step(search.problem, at_logit(state, logit))
         yield state
         closest = min(closest, state, key=side.limit)
     return closest

@@ -1,24 +1,29 @@
-"""Fewer changed cells at the same bounds: changes that do not matter are taken back."""
+"""What is done to a solution: a shorter map to it, and changes that do not matter taken back."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from dataclasses import replace
 
-from elsewise.request import Problem
-from elsewise.search._loop import State
-from elsewise.search._outcome import Outcome, Solution
-from elsewise.search._runs import ShouldStop, logit_of, run_at_eta
+from elsewise.search._loop import State, init
+from elsewise.search._runs import Outcome, Search, Solution, at_logit, logit_of, run, warm_start
 from elsewise.search._sides import (
+    Side,
     bounded_sides,
     distance_side,
-    moves_side,
     row_move,
     selection_distance,
 )
-from elsewise.settings import Settings
 
+# Iterations of the first push of a shorter map, and at each eta after it.
+KICK, REST = 3, 3
+# What is added to the solution's logit then, bit by bit.
+LATER = (0.0, 0.0, 0.05, 0.1)
+# The side that is as small as possible may be this much larger afterwards.
+LOSS = 1.01
+# If it is this much farther after the first rest, it will not get there in a few more.
+HOPELESS = 1.3
 # Prices of a changed cell that are gone through, doubling, in squared standard deviations.
 FIRST_PRICE, LAST_PRICE = 0.01, 100.0
 # Iterations at each price.
@@ -27,29 +32,50 @@ ITERATIONS = 4
 MOST_UNITS = 256
 # Logits of eta added where a price breaks a bound, and where rows move too far instead.
 MORE, LESS = (0.5, 1.0), (-1.0, -2.0, -3.0)
-# The output distance may be this much larger afterwards where it has no bound.
-LOSS = 1.01
 
 
-def tidied(
-    problem: Problem,
-    settings: Settings,
-    first: State,
-    solution: Solution,
-    should_stop: ShouldStop,
+def find_shorter_map(
+    search: Search, solution: Solution, sides: Sequence[Side]
 ) -> Generator[State, None, Solution]:
+    """Look for a shorter way to where a solution is, for a map that many rows will go through.
+
+    A search arrives by way of every eta it tried. Often a few iterations at the last one lead to
+    the same place; where they do not, in limits or distances, the solution stays as it is.
+    """
+    chosen = solution.state
+    if solution.outcome is not Outcome.MET:
+        return solution
+    logit = logit_of(chosen)
+    weight = chosen.setup.motion.population_weight
+    first = init(search.problem, replace(search.settings, population_weight=weight))
+    state = yield from warm_start(search._replace(first=first), KICK)
+    for more in LATER:
+        wanted = logit + more * (sides[0].sign if len(sides) == 1 else 0.0)
+        for _ in range(REST):
+            state = yield from run(search, at_logit(state, wanted), 1)
+            if search.should_stop() or state.record.iteration >= chosen.record.iteration:
+                return solution
+            near = all(side.other(state) <= LOSS * side.other(chosen) for side in sides)
+            if near and all(side.met(state) for side in sides):
+                return solution._replace(state=state)
+        if any(side.other(state) > HOPELESS * side.other(chosen) for side in sides):
+            return solution
+    return solution
+
+
+def tidied(search: Search, solution: Solution) -> Generator[State, None, Solution]:
     """Take changes back at a rising price per changed cell, as long as every bound holds.
 
     Rows may move farther by ``settings.slack`` (root mean square), with ``settings.sparse`` by any
     amount. Where a price breaks a bound, more weight on the outputs may make up for it.
     """
+    problem, settings, first, should_stop = search
     state, budget = solution.state, math.inf if settings.sparse else settings.slack
     wide = len(state.setup.units) > MOST_UNITS and not settings.sparse
     skip = budget == 0.0 or wide or state.setup.motion.gradient
     if skip or solution.outcome not in (Outcome.MET, Outcome.CHOSEN):
         return solution
-    bounded = *bounded_sides(problem, settings, steering=False), moves_side(problem, settings)
-    sides = [side for side in bounded if side is not None]
+    sides = bounded_sides(problem, settings, steering=False)
     if not any(side.name == "outputs" and not side.met(first) for side in sides):
         # No bound keeps the outputs from where they began: they stay as near as they are now.
         sides.append(distance_side(problem, settings, LOSS * state.record.outputs))
@@ -62,9 +88,7 @@ def tidied(
         for more in tries:
             if should_stop():
                 return solution._replace(state=state)
-            later = yield from run_at_eta(
-                problem, settings, priced, logit + more, should_stop, ITERATIONS
-            )
+            later = yield from run(search, at_logit(priced, logit + more), ITERATIONS)
             near = row_move(later) <= farthest[0] and distance(later) <= farthest[1]
             met = all(side.met(later) for side in sides)
             if near and met:
