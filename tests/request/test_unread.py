@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -71,6 +72,18 @@ def test_columns_that_the_model_does_not_read_stay(model: str, asked: dict[str, 
         assert found.counterfactual[name].equals(ROWS[name]), name
     (notice,) = (line for line in found.status.notices if "not read by the model" in line)
     assert notice == "noise, shuffled, kind: not read by the model: never moved"
+
+
+@pytest.mark.parametrize("asked", ASKED, ids=["rows", "distance"])
+def test_a_saved_run_moves_rows_as_before_where_columns_stay(
+    asked: dict[str, Any], tmp_path: Path
+) -> None:
+    model = MODELS["trees"]()
+    found = ew.explain(model, ROWS, **asked, progress=False, settings=ew.Settings(iterations=10))
+    loaded = ew.load(found.save(tmp_path / "run"), model=model)
+    moved = found.apply(ROWS)
+    assert not moved.equals(ROWS)
+    pd.testing.assert_frame_equal(loaded.apply(ROWS), moved, check_exact=True)
 
 
 def unread(

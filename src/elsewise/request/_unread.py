@@ -35,9 +35,11 @@ def without_unread(problem: Problem, encoder: Encoder) -> tuple[Problem, Encoder
         replace(feature, free=False, notice=UNREAD) if place in stay and feature.free else feature
         for place, feature in enumerate(encoder.schema.features)
     )
-    encoder = replace(encoder, schema=replace(encoder.schema, features=tuple(features)))
+    schema = replace(encoder.schema, features=tuple(features))
+    encoder = replace(encoder, schema=schema)
     obeys = encoder.obeys if encoder.restricted else None
-    return replace(problem, schema=encoder.schema, obeys=obeys), encoder
+    embedding = schema.embedding().like(problem.factual)
+    return replace(problem, schema=schema, embedding=embedding, obeys=obeys), encoder
 
 
 def _unread(encoder: Encoder, model: Outputs, rows: np.ndarray) -> set[int]:

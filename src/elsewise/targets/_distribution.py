@@ -24,9 +24,10 @@ TOLERANCE = 1e-10
 """Largest difference, in standard deviations, that ends the subdivision of a cell."""
 
 # Gauss-Lobatto: the ends are nodes, so that no jump of the quantile function goes unseen; they
-# are moved inwards by a hair, so that a jump exactly between two cells belongs to neither.
+# are moved inwards by a hair, so that a jump exactly between two cells belongs to neither. Roots
+# are complex from NumPy 2.5 on.
 _LEGENDRE = np.polynomial.Legendre.basis(6)
-NODES = np.array([-1.0 + 1e-12, *_LEGENDRE.deriv().roots(), 1.0 - 1e-12])
+NODES = np.array([-1.0 + 1e-12, *_LEGENDRE.deriv().roots().real, 1.0 - 1e-12])
 WEIGHTS = 2.0 / (42.0 * _LEGENDRE(NODES) ** 2)
 
 
