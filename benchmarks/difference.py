@@ -83,7 +83,7 @@ class World(NamedTuple):
             middle = self.sample(FEW, 97)[self.number].mean()
             frame[self.number] = middle + (1.0 + amount) * (numbers - middle)
         if kind == "mix":
-            turned = np.random.default_rng([seed, 1]).random(len(rows)) < amount
+            turned = np.random.default_rng([*np.atleast_1d(seed), 1]).random(len(rows)) < amount
             frame.loc[turned, self.level[0]] = self.level[1]
         return frame
 
