@@ -26,11 +26,7 @@ from __future__ import annotations
 from elsewise.confidence._band import band_limit
 from elsewise.confidence._betting import coupling_limit, move_cap, row_costs, support_cap
 from elsewise.confidence._bootstrap import bootstrap_limit
-from elsewise.confidence._choice import (
-    certificate_limit,
-    count_movers,
-    steering_method,
-)
+from elsewise.confidence._choice import certificate_limit, count_movers, steering_method
 from elsewise.confidence._clt import clt_limit, influence, normal_limit
 from elsewise.confidence._clusters import clustered_limit
 from elsewise.confidence._comparison import Comparison, Pairing

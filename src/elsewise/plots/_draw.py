@@ -70,14 +70,7 @@ def canvases(
     return np.asarray(grid.ravel()[:count])
 
 
-def dress(
-    ax: Axes,
-    *,
-    title: str = "",
-    x: str = "",
-    y: str = "",
-    grid: Lines = "y",
-) -> Axes:
+def dress(ax: Axes, *, title: str = "", x: str = "", y: str = "", grid: Lines = "y") -> Axes:
     """Give axes the common look and readable labels."""
     ax.set_title(title, loc="left", color=INK, fontsize="medium", fontweight="bold")
     ax.set_xlabel(x, color=INK)

@@ -14,17 +14,9 @@ from elsewise.errors import checked
 from elsewise.report._explore import render_explore, write_explore
 from elsewise.report._first_screen import first_screen
 from elsewise.report._other_pages import render_comparison, render_difference
-from elsewise.report._page import certificate_tables, folded_sections, sections
+from elsewise.report._page import certificate_tables, sections
 from elsewise.report._render import fill
-from elsewise.report._view import (
-    View,
-    answer,
-    assumptions,
-    certificate_words,
-    change_table,
-    headline,
-    summary,
-)
+from elsewise.report._view import View, answer, certificate_words, change_table, headline, summary
 
 if TYPE_CHECKING:
     from elsewise.analysis import Effects, Frontier, Stability
@@ -81,15 +73,11 @@ def render(
     return fill(
         "page",
         title=title,
+        view=view,
         first=first_screen(view, policy),
-        verdict=certificate.verdict,
-        sections=sections(view, rows, policy, frontier, stability, effects),
+        sections=sections(view, rows, command, policy, frontier, stability, effects),
         says=certificate_words(certificate, output),
-        assumptions=assumptions(certificate),
-        not_claimed=certificate.not_claimed,
-        notices=explanation.status.notices,
         tables=certificate_tables(certificate, output),
-        folded=folded_sections(view, command),
     )
 
 

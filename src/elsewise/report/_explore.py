@@ -8,9 +8,7 @@ run gives the same page.
 from __future__ import annotations
 
 import json
-from base64 import b64encode
 from dataclasses import replace
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +18,7 @@ from elsewise._arrays import to_numpy
 from elsewise._storage import write_text
 from elsewise.analysis import MISSING, embedded, groups
 from elsewise.measure import output_comparison
-from elsewise.report._render import cell_text, fill, read
+from elsewise.report._render import cell_text, fill
 from elsewise.report._view import View, certificate_words, meaning
 from elsewise.request import populate
 from elsewise.text import one_line
@@ -52,30 +50,13 @@ def render_explore(
         What the model's output is called, for instance "risk of default".
     """
     view, certificate = View(explanation, output), explanation.certificate
-    script, more_style = read("explore.js"), read("explore.css")
-    return fill(
-        "explore",
-        title=title,
-        question=view.question(),
-        verdict=certificate.verdict,
-        says=certificate_words(certificate, output),
-        meaning=meaning(certificate),
-        data=_data(view),
-        script=script,
-        script_hash=_hash(script),
-        more_style=more_style,
-        style_hash=_hash(read("style.css") + more_style),
-    )
+    says = [*certificate_words(certificate, output), meaning(certificate)]
+    return fill("explore", title=title, view=view, says=says, data=_data(view))
 
 
 def write_explore(explanation: Explanation, path: str | Path, **options: Any) -> Path:
     """Write the page to a file; options are those of `render_explore`."""
     return write_text(render_explore(explanation, **options), path)
-
-
-def _hash(text: str) -> str:
-    """Return the hash by which a content security policy names a script or a style."""
-    return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
 
 
 def _data(view: View) -> str:
@@ -103,6 +84,8 @@ def _content(view: View, rows: np.ndarray) -> dict[str, Any]:
     costs = np.sum((last - first)[rows] ** 2, axis=1)
     order = _order(view, np.flatnonzero(view.moved[rows]), costs, after - before)
     found = groups(explanation) if view.moved.any() else None
+    # Features that most rows change come first.
+    columns = sorted(view.columns.values(), key=lambda column: -int(column.moved.sum()))
     return {
         "output": view.output,
         "probability": view.probability,
@@ -112,7 +95,7 @@ def _content(view: View, rows: np.ndarray) -> dict[str, Any]:
         "after": _short(after),
         "cost": _short(costs),
         "order": order.tolist(),
-        "columns": _columns(view, rows),
+        "columns": [_column(column.take(rows)) for column in columns[:MOST_COLUMNS]],
         "groups": [one_line(group.who, 4 * NAME_WIDTH) for group in found or ()],
         "group": [] if found is None else found.labels[rows].tolist(),
         "ask": _ask(view, rows),
@@ -166,12 +149,6 @@ def _target(view: View, rows: np.ndarray) -> dict[str, Any]:
     side = compared.side(problem.bounds.trim)
     numbers = {"partners": side.partners[0], "weights": side.weights, "spread": side.spread}
     return {name: _short(to_numpy(values)) for name, values in numbers.items()}
-
-
-def _columns(view: View, rows: np.ndarray) -> list[dict[str, Any]]:
-    """Return each feature before and after, those that most rows change first."""
-    known = sorted(view.columns.values(), key=lambda column: -int(column.moved.sum()))
-    return [_column(column.take(rows)) for column in known[:MOST_COLUMNS]]
 
 
 def _column(column: Column) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from elsewise.analysis._columns import rows_words
@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 MOST_ACTIONS = 2
 # Share of a gauge that is left free beyond the outermost number, where it has no natural ends.
 ROOM = 0.12
+SIDES = {"inputs": "how far the rows move", "outputs": "how far the outputs stay from the target"}
+
+Tile = tuple[str, str, str]
+"""What a number is, the number, and what belongs to it."""
 
 
 class Mark(NamedTuple):
@@ -37,20 +41,12 @@ class Gauge(NamedTuple):
 
     title: str
     marks: Sequence[Mark]
-    limit: tuple[float, float] | None
-    """Where the confidence limit reaches to; None where none is claimed."""
-
-
-class Tile(NamedTuple):
-    """A number, what it is, and what belongs to it."""
-
-    name: str
-    value: str
-    note: str = ""
+    limit: Sequence[float] | None
+    """Between which places the confidence limit lies; None where none is claimed."""
 
 
 def first_screen(view: View, policy: Policy | None) -> dict[str, Any]:
-    """Return what a page shows first, under the names that the template has for it."""
+    """Return what a page shows below its answer, under the names that the template has for it."""
     certificate = view.explanation.certificate
     reached, stayed = certificate.reached, []
     if reached is None:
@@ -59,14 +55,11 @@ def first_screen(view: View, policy: Policy | None) -> dict[str, Any]:
     else:
         gauges, tiles = [_reached_gauge(view, reached)], _reached_tiles(reached)
         stayed = [f"{capital(line)}." for line in stayed_lines(reached)]
-    actions, achieved = ([], "") if policy is None else policy_sentences(policy, view.name)
+    actions, achieved = _policy_sentences(policy, view.name)
     return {
-        "question": view.question(),
-        "answer": view.answer(),
         "gauges": gauges,
         "tiles": [*tiles, *_move_tiles(view)],
         "certificate": [*stayed, *bounds_words(certificate), meaning(certificate)],
-        "changes": view.first_changes(),
         "actions": actions,
         "policy": achieved,
     }
@@ -75,60 +68,60 @@ def first_screen(view: View, policy: Policy | None) -> dict[str, Any]:
 def _reached_gauge(view: View, reached: Reached) -> Gauge:
     question = reached.question
     numbers = {"asked": reached.asked, "before": reached.before, "reached": reached.reached}
-    known = [v for v in (*numbers.values(), reached.limit) if v is not None]
     if question.kind == "mean":
+        known = [v for v in (*numbers.values(), reached.limit) if v is not None]
         low, high = min(known), max(known)
         room = ROOM * ((high - low) or abs(high) or 1.0)
         scale = Scale(low - room, high + room, 1.0)
         title = f"mean {question.output(view.name)}{' moves by' if question.relative else ''}"
     else:
         scale, title = Scale(0.0, 1.0, 0.25), f"share of rows {question.condition(view.name)}"
-    marks = [
-        Mark(look, scale.at(value), f"{look} {question.number(value)}")
-        for look, value in numbers.items()
-        if value is not None
-    ]
-    ends = None if reached.limit is None else (scale.at(reached.limit), scale.at(reached.reached))
-    return Gauge(title, marks, ends and (min(ends), max(ends)))
-
-
-SIDES = {"inputs": "how far the rows move", "outputs": "how far the outputs stay from the target"}
+    named = {look: (look, value) for look, value in numbers.items()}
+    return _gauge(title, scale, named, question.number, reached.limit)
 
 
 def _side_gauge(name: str, side: Evidence) -> Gauge:
     most = max(side.at_most, side.bound or 0.0) * (1.0 + ROOM) or 1.0
-    scale = Scale(0.0, most, 1.0)
-    marks = [Mark("reached", scale.at(side.estimate), f"distance {amount(side.estimate)}")]
-    if side.bound is not None:
-        marks.insert(0, Mark("asked", scale.at(side.bound), f"bound {amount(side.bound)}"))
-    limit = None
-    if side.upper_limit is not None:
-        limit = scale.at(side.estimate), scale.at(side.upper_limit)
-    return Gauge(SIDES[name], marks, limit)
+    named = {"asked": ("bound", side.bound), "reached": ("distance", side.estimate)}
+    return _gauge(SIDES[name], Scale(0.0, most, 1.0), named, amount, side.upper_limit)
+
+
+def _gauge(
+    title: str,
+    scale: Scale,
+    named: Mapping[str, tuple[str, float | None]],
+    number: Callable[[float], str],
+    limit: float | None,
+) -> Gauge:
+    """Return a gauge with the known ones of some named numbers; the last is what is reached."""
+    marks = [
+        Mark(look, scale.at(value), f"{name} {number(value)}")
+        for look, (name, value) in named.items()
+        if value is not None
+    ]
+    ends = None if limit is None else sorted((scale.at(limit), marks[-1].place))
+    return Gauge(title, marks, ends)
 
 
 def _reached_tiles(reached: Reached) -> list[Tile]:
-    number, limit = reached.question.number, ""
+    number, counted = reached.question.number, f"on {reached.rows:,} rows"
     if reached.limit is not None:
-        limit = f"{'at most' if reached.falling else 'at least'} {number(reached.limit)}"
+        counted = f"{'at most' if reached.falling else 'at least'} {number(reached.limit)}"
     asked = "every row" if reached.asked is None else number(reached.asked)
-    return [
-        Tile("asked", asked, f"{number(reached.before)} before"),
-        Tile("reached", number(reached.reached), limit or f"on {reached.rows:,} rows"),
-    ]
+    before = f"{number(reached.before)} before"
+    return [("asked", asked, before), ("reached", number(reached.reached), counted)]
 
 
 def _side_tiles(view: View) -> list[Tile]:
-    certificate = view.explanation.certificate
     now, then = map(view.level, view.means)
-    tiles = [Tile(f"mean {view.output}", then, f"{now} before")]
-    for name, side in (("input", certificate.inputs), ("output", certificate.outputs)):
+    tiles = [(f"mean {view.output}", then, f"{now} before")]
+    for name, side in view.explanation.certificate.sides.items():
         limit, bound = f"{side.at_most:.3g}", ""
         if side.bound is not None:
             limit, shown = format_distinct(side.at_most, side.bound)
             bound = f", bound {shown}"
         note = "exact" if side.upper_limit is None else f"at most {limit}"
-        tiles.append(Tile(f"{name} distance", amount(side.estimate), f"{note}{bound}"))
+        tiles.append((f"{name[:-1]} distance", amount(side.estimate), f"{note}{bound}"))
     return tiles
 
 
@@ -138,14 +131,14 @@ def _move_tiles(view: View) -> list[Tile]:
     cells = float(view.cells[view.moved].mean()) if count else 0.0
     features = f"in {cells:.2g} feature{'' if cells == 1 else 's'} on average"
     return [
-        Tile("rows that change", f"{count:,}", share),
-        Tile("a changed row moves by", f"{amount(view.move)} SD", features),
+        ("rows that change", f"{count:,}", share),
+        ("a changed row moves by", f"{amount(view.move)} SD", features),
     ]
 
 
-def policy_sentences(policy: Policy, output: str) -> tuple[list[str], str]:
+def _policy_sentences(policy: Policy | None, output: str) -> tuple[list[str], str]:
     """Return the first actions of a policy, a sentence each, and what all of them reach."""
-    if not policy.lines:
+    if policy is None or not policy.lines:
         return [], ""
     shown = MOST_ACTIONS if len(policy.lines) > MOST_ACTIONS + 1 else MOST_ACTIONS + 1
     said = [f"{capital(line.what)}: {rows_words(line.rows)}." for line in policy.lines[:shown]]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from elsewise.errors import InvalidInput
 from elsewise.plots import charts
-from elsewise.report._render import Section, Table, card, fill, frame_table, placed_bars
+from elsewise.report._render import Card, Section, Table, bar_cells, fill, frame_table
 from elsewise.report._view import View, certificate_words, meaning
 from elsewise.text import amount, percent
 
@@ -47,31 +47,19 @@ def render_comparison(
         for name, explanation in explanations.items()
     }
     return fill(
-        "comparison",
-        title=title,
-        headlines={name: view.headline() for name, view in views.items()},
-        verdicts={name: e.certificate.verdict for name, e in explanations.items()},
-        sections=[_distances(views), _features(views)],
+        "comparison", title=title, views=views, sections=[_distances(views), _features(views)]
     )
 
 
 def _distances(views: Mapping[str, View]) -> Section:
     rows, records = [], []
     for name, view in views.items():
-        certificate = view.explanation.certificate
-        distances = {side: found.estimate for side, found in certificate.sides.items()}
-        limits = {f"{side}_limit": found.at_most for side, found in certificate.sides.items()}
-        records.append({"name": name, **distances, **limits})
-        rows.append(
-            (
-                name,
-                certificate.verdict.value,
-                *map(view.level, view.means),
-                f"{int(view.moved.sum()):,} of {view.rows:,}",
-                *map(amount, limits.values()),
-                view.explanation.problem.target.name,
-            )
-        )
+        certificate, target = view.explanation.certificate, view.explanation.problem.target.name
+        inputs, outputs = certificate.sides.values()
+        limits = inputs.at_most, outputs.at_most
+        records.append((name, inputs.estimate, outputs.estimate, *limits))
+        means, moved = map(view.level, view.means), f"{int(view.moved.sum()):,} of {view.rows:,}"
+        rows.append((name, certificate.verdict.value, *means, moved, *map(amount, limits), target))
     levels = sorted({view.explanation.problem.bounds.confidence for view in views.values()})
     columns = ["explanation", "verdict", "mean output before", "after", "rows that change"]
     columns += ["input limit", "output limit", "target"]
@@ -80,7 +68,8 @@ def _distances(views: Mapping[str, View]) -> Section:
         "The best and the worst of several are picked after looking: for that, ask for "
         "limits that hold together, explain_groups(..., simultaneous=True)."
     )
-    cards = [card(charts.comparison(pd.DataFrame(records)))]
+    names = ["name", "inputs", "outputs", "inputs_limit", "outputs_limit"]
+    cards = [Card.of(charts.comparison(pd.DataFrame(records, columns=names)))]
     tables = [Table("Side by side", columns, rows)]
     return Section("comparison", "Distances and certificates", [text], tables, cards)
 
@@ -108,7 +97,7 @@ def render_difference(
         Title of the page.
     """
     bars = charts.waterfall_bars(difference, MOST_BARS)
-    cells = placed_bars(bars.texts, bars.starts, bars.ends, bars.looks)
+    cells = bar_cells(bars.texts, bars.starts, bars.ends, bars.looks)
     drawn = list(zip(bars.names, cells, strict=True))
     tables = [
         Table(bars.title, ("attribute", bars.axis.label), drawn),
@@ -131,27 +120,14 @@ def render_difference(
 
 def explanation_html(explanation: Explanation) -> str:
     """Return the answer, the certificate and the largest changes as HTML."""
-    view = View(explanation)
-    rows = view.change_lines(MOST_CHANGES)
-    return certificate_html(explanation.certificate, view.answer(), rows, view.unit)
+    return certificate_html(explanation.certificate, View(explanation))
 
 
-def certificate_html(
-    certificate: Certificate,
-    sentence: str = "",
-    rows: Sequence[tuple[str, str, str]] = (),
-    unit: str = "",
-) -> str:
-    """Return the certificate as HTML, below an answer and above the largest changes, if any."""
-    words = certificate_words(certificate)
+def certificate_html(certificate: Certificate, view: View | None = None) -> str:
+    """Return the certificate as HTML; of a view below its answer and above its largest changes."""
+    words, about = certificate_words(certificate), meaning(certificate)
     # The answer says what is reached, too.
-    words = words[1:] if sentence and certificate.reached is not None else words
-    return fill(
-        "notebook",
-        sentence=sentence,
-        verdict=certificate.verdict,
-        words=words,
-        meaning=meaning(certificate),
-        rows=rows,
-        unit=unit,
-    )
+    if view is not None and certificate.reached is not None:
+        words = words[1:]
+    parts = {"certificate": certificate, "words": words, "meaning": about}
+    return fill("notebook", **parts, view=view, most=MOST_CHANGES)

@@ -16,17 +16,7 @@ from elsewise.certificate import interval_text, probability_text
 from elsewise.errors import InvalidInput
 from elsewise.plots import charts
 from elsewise.policy import summary_of
-from elsewise.report._render import (
-    Card,
-    Change,
-    Named,
-    Section,
-    Table,
-    card,
-    cell_text,
-    frame_table,
-    placed_bars,
-)
+from elsewise.report._render import Card, Change, Section, Table, bar_cells, cell_text, frame_table
 from elsewise.report._view import View, capital, drift, fingerprints, interval_words
 from elsewise.text import amount, one_line, percent
 
@@ -51,23 +41,27 @@ PSI_READING = "PSI is often read so: under 0.1 stable, up to 0.25 some shift, ab
 def sections(
     view: View,
     rows: int,
+    command: str | None,
     policy: Policy | None,
     frontier: Frontier | None,
     stability: Stability | None,
     effects: Effects | None,
 ) -> list[Section]:
-    """Return the parts of a report below its first screen and above its certificate, in order."""
+    """Return the parts of a report in order, the folded ones last."""
     made = [
         _features(view),
         _moves(view, single=rows > 0),
         _outputs(view),
         _single_rows(view, rows),
-        _groups(view),
-        _plausibility(view),
+        *([_groups(view), _plausibility(view)] if view.moved.any() else []),
         None if policy is None else _policy(view, policy),
         None if frontier is None else _frontier(frontier),
         None if stability is None else _stability(stability),
         None if effects is None else _effects(effects),
+        _measures(view),
+        _joint(view),
+        _search(view),
+        _origin(view.explanation, command),
     ]
     return [section for section in made if section is not None]
 
@@ -77,9 +71,9 @@ def _features(view: View) -> Section:
     shown, names = moved[:MOST_FEATURES], moved.index.tolist()
     texts = [f"{round(s * view.rows):,} ({percent(s)})" for s in shown["rows_moved"]]
     zeros, signs = np.zeros(len(shown)), np.where(shown["effect"] > 0, "up", "down")
-    effects = placed_bars(view.effects(), zeros, shown["effect"], signs)
-    shares = placed_bars(texts, zeros, shown["rows_moved"], ["up"] * len(shown))
-    labels = (Named(one_line(name, 80), view.change_words(name)) for name in shown.index)
+    effects = bar_cells(view.effects(), zeros, shown["effect"], signs)
+    shares = bar_cells(texts, zeros, shown["rows_moved"], ["up"] * len(shown))
+    labels = ((one_line(name, 80), view.columns[name].change_words()) for name in shown.index)
     rows = list(zip(labels, effects, shares, strict=True))
     columns = ("feature", f"effect on the mean{view.unit}", "rows that change")
     tables = [Table("Largest effect first", columns, rows)] if rows else []
@@ -136,9 +130,9 @@ def _outputs(view: View) -> Section:
         found = _output_table(explanation, k).map(view.level)
         before, after = found.to_numpy()[0]
         words = f"The mean {what} goes from {before} to {after}."
-        cards.append(card(charts.output_histogram(explanation, k, what), words))
+        cards.append(Card.of(charts.output_histogram(explanation, k, what), words))
         quantiles = replace(charts.outputs(explanation, k, what), title="The same as quantiles")
-        cards.append(card(quantiles, "For every share of the rows, what they stay below."))
+        cards.append(Card.of(quantiles, "For every share of the rows, what they stay below."))
         tables.append(frame_table(found, f"{what}, in numbers"))
     return Section("outputs", "What the model answers", (), tables, cards)
 
@@ -146,16 +140,14 @@ def _outputs(view: View) -> Section:
 def _output_table(explanation: Explanation, column: int) -> pd.DataFrame:
     """Mean and quantiles of the model's output, before and after."""
     levels = (0.1, 0.25, 0.5, 0.75, 0.9)
-    both = explanation.factual_outputs[:, column], explanation.outputs[:, column]
+    before, after = explanation.factual_outputs[:, column], explanation.outputs[:, column]
+    found = {"before": [before.mean(), *np.quantile(before, levels)]}
+    found["after"] = [after.mean(), *np.quantile(after, levels)]
     names = ["mean", *(f"{percent(level)} quantile" for level in levels)]
-    found = [[values.mean(), *np.quantile(values, levels)] for values in both]
-    frame = pd.DataFrame(dict(zip(("before", "after"), found, strict=True)), index=names)
-    return frame.rename_axis("")
+    return pd.DataFrame(found, index=pd.Index(names, name=""))
 
 
-def _groups(view: View) -> Section | None:
-    if not view.moved.any():
-        return None
+def _groups(view: View) -> Section:
     found = groups(view.explanation)
     rows = [
         (
@@ -174,8 +166,6 @@ def _groups(view: View) -> Section | None:
 
 def _plausibility(view: View) -> Section | None:
     """Whether changed rows are as near to rows that exist as they were."""
-    if not view.moved.any():
-        return None
     try:
         found = plausibility(view.explanation)
     except InvalidInput:  # fewer than two rows to be near to
@@ -198,19 +188,17 @@ def _single_rows(view: View, rows: int) -> Section | None:
         return None
     (old, new), changed = view.both, np.flatnonzero(view.moved)
     shown = changed[np.argsort(-np.abs(new - old)[changed], kind="stable")][:rows]
-    texts = [frame.iloc[shown].astype(object).map(cell_text) for frame in view.explanation.frames]
+    before, after = (f.iloc[shown].astype(object).map(cell_text) for f in view.explanation.frames)
     # Columns that no shown row changes would push the others off the page.
-    kept = np.flatnonzero((texts[0] != texts[1]).to_numpy().any(axis=0))
-    pairs = zip(*(frame.iloc[:, kept].to_numpy() for frame in texts), strict=True)
-    cells = [
-        (
-            str(texts[0].index[place]),
-            Change(view.level(float(old[k])), view.level(float(new[k]))),
-            *(a if a == b else Change(a, b) for a, b in zip(*row, strict=True)),
-        )
-        for place, (k, row) in enumerate(zip(shown.tolist(), pairs, strict=True))
-    ]
-    columns = ("row", one_line(view.output, 60), *map(str, texts[0].columns[kept]))
+    kept = np.flatnonzero((before != after).to_numpy().any(axis=0))
+    was, now = before.to_numpy()[:, kept], after.to_numpy()[:, kept]
+    cells = []
+    for place, k in enumerate(shown):
+        output = Change(view.level(float(old[k])), view.level(float(new[k])))
+        pairs = zip(was[place], now[place], strict=True)
+        changes = (a if a == b else Change(a, b) for a, b in pairs)
+        cells.append((str(before.index[place]), output, *changes))
+    columns = ("row", one_line(view.output, 60), *map(str, before.columns[kept]))
     caption = f"{len(shown):,} of {len(changed):,} changed rows, largest change of the output first"
     text = "Marked cells change: what was, then what is. Columns that stay are left out."
     return Section("rows", "Changed rows", [text], [Table(caption, columns, cells)])
@@ -244,7 +232,7 @@ def _frontier(frontier: Frontier) -> Section:
         f"Share: of rows with an output of at least {cell_text(frontier.cutoff)}.",
     ]
     tables = [frame_table(found, f"The frontier, {len(found)} points")]
-    cards = [card(charts.frontier(frontier))]
+    cards = [Card.of(charts.frontier(frontier))]
     return Section("frontier", "How far for how close", text, tables, cards)
 
 
@@ -281,27 +269,16 @@ def certificate_tables(certificate: Certificate, output: str = "") -> list[Table
         sides.append((name, *shown, level, side.method, str(side.directions)))
     numbers = "distance", "untrimmed", "upper limit", "bound", "P", "method", "directions"
     found = [Table("Distances", ("side", *numbers), sides)]
-    readouts = [
-        (
-            f"mean {output}" if output and readout.name.startswith("mean ") else readout.name,
-            *(
-                interval_text(part, readout.in_percent)
-                for part in (readout.before, readout.after, readout.together or readout.after)
-            ),
-            readout.after.method,
-        )
-        for readout in certificate.readouts
-    ]
+    readouts = []
+    for readout in certificate.readouts:
+        name = f"mean {output}" if output and readout.name.startswith("mean ") else readout.name
+        intervals = readout.before, readout.after, readout.together or readout.after
+        texts = (interval_text(interval, readout.in_percent) for interval in intervals)
+        readouts.append((name, *texts, readout.after.method))
     if readouts:
         names = ("outputs of the certified rows", "before", "after", "after, all at once", "method")
         found.append(Table(interval_words(certificate), names, readouts))
     return found
-
-
-def folded_sections(view: View, command: str | None) -> list[Section]:
-    """Return the parts that a reader opens, in order."""
-    made = [_measures(view), _joint(view), _search(view), _origin(view.explanation, command)]
-    return [section for section in made if section is not None]
 
 
 def _measures(view: View) -> Section:
@@ -322,10 +299,8 @@ def _measures(view: View) -> Section:
 def _joint(view: View) -> Section | None:
     """The pairs of numbers whose correlation changes most; nothing with fewer than two numbers."""
     numbers = [column for column in view.columns.values() if column.numeric]
-    before, after = (
-        _correlations(np.array([getattr(column, side) for column in numbers]).T)
-        for side in ("before", "after")
-    )
+    before = _correlations([column.before for column in numbers])
+    after = _correlations([column.after for column in numbers])
     i, k = np.triu_indices(len(numbers), k=1)
     change = np.abs(after - before)[i, k] if numbers else np.empty(0)
     known = np.flatnonzero(~np.isnan(change))  # numbers that do not vary have no correlation
@@ -341,9 +316,9 @@ def _joint(view: View) -> Section | None:
     return Section("joint", "Does the population hang together?", [text], tables, folded=True)
 
 
-def _correlations(codes: np.ndarray) -> np.ndarray:
-    """Correlations of the columns, in which a missing cell counts as the mean."""
-    numbers = pd.DataFrame(codes)
+def _correlations(columns: list[np.ndarray]) -> np.ndarray:
+    """Correlations of columns, in which a missing cell counts as the mean."""
+    numbers = pd.DataFrame(np.array(columns).T)
     return numbers.fillna(numbers.mean()).corr().to_numpy()
 
 
@@ -353,7 +328,7 @@ def _search(view: View) -> Section | None:
     if not explanation.iterations:
         return None
     text = f"{len(explanation.iterations) - 1} iterations, and then: {explanation.status}."
-    cards = [card(charts.convergence(explanation)), card(charts.weight(explanation))]
+    cards = [Card.of(charts.convergence(explanation)), Card.of(charts.weight(explanation))]
     return Section("search", "How it was found", [text], cards=cards, folded=True)
 
 

@@ -7,8 +7,10 @@ the page's colours.
 
 from __future__ import annotations
 
+import hashlib
 import math
 import re
+from base64 import b64encode
 from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib.resources import files
@@ -26,7 +28,6 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 
-NAMES = ("page", "explore", "comparison", "difference", "parts", "pictures", "notebook")
 CITATION = (
     "L. You, L. Cao, M. Nilsson, B. Zhao, L. Lei. Distributional Counterfactual Explanations With "
     "Optimal Transport. AISTATS 2025."
@@ -57,18 +58,11 @@ class Change(NamedTuple):
     after: str
 
 
-class Named(NamedTuple):
-    """A cell that names its row, with what is to be said about it underneath."""
-
-    name: str
-    note: str
-
-
-Cell = str | Bar | Change | Named
+Cell = str | Bar | Change | tuple[str, str]
 
 
 class Table(NamedTuple):
-    """One table; the first cell of a row names it."""
+    """One table; the first cell of a row names it, alone or with a note to stand underneath."""
 
     caption: str
     columns: Sequence[str]
@@ -80,7 +74,12 @@ class Card(NamedTuple):
 
     title: str
     text: str
-    pictures: Sequence[Chart | Flow] = ()
+    pictures: Sequence[Chart | Flow]
+
+    @classmethod
+    def of(cls, chart: Chart, text: str = "") -> Card:
+        """Return a card of one chart, under its own title."""
+        return cls(chart.title, text, (chart,))
 
 
 class Section(NamedTuple):
@@ -96,19 +95,14 @@ class Section(NamedTuple):
     """Whether the reader opens it: theory and origin."""
 
 
-def card(chart: Chart, text: str = "") -> Card:
-    """Return a card of one chart, under its own title."""
-    return Card(chart.title, text, (chart,))
-
-
-def placed_bars(
+def bar_cells(
     texts: Iterable[str], starts: ArrayLike, ends: ArrayLike, looks: Iterable[str]
 ) -> list[Bar]:
     """Return cells with bars between two values each, all on one scale; unknown values are 0.
 
     Examples
     --------
-    >>> placed_bars(["-1", "+3"], [0.0, 0.0], [-1.0, 3.0], ["down", "up"])[0]
+    >>> bar_cells(["-1", "+3"], [0.0, 0.0], [-1.0, 3.0], ["down", "up"])[0]
     Bar(text='-1', start=0.0, end=25.0, look='down')
     """
     both = np.sort(np.nan_to_num(np.array([starts, ends], dtype=np.float64)), axis=0)
@@ -142,17 +136,18 @@ def cell_text(value: object, missing: str = MISSING) -> str:
 @cache
 def _environment() -> Environment:
     """Return the templates, ready to be rendered."""
-    from jinja2 import DictLoader, Environment, StrictUndefined
+    from jinja2 import Environment, FunctionLoader, StrictUndefined
 
     made = Environment(
-        loader=DictLoader({f"{name}.html": read(f"{name}.html") for name in NAMES}),
+        loader=FunctionLoader(read),
         autoescape=True,
         finalize=_printable,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"drawing": drawing, "flow_bands": flow_bands}
+    made.filters |= {"drawing": drawing, "flow_bands": flow_bands, "allowed": _allowed}
+    made.globals |= {"citation": CITATION, "read": read}
     return made
 
 
@@ -163,23 +158,20 @@ def _printable(value: Any) -> Any:
     return value
 
 
+def _allowed(text: str) -> str:
+    """Return the hash by which a content security policy allows a script or a style."""
+    return f"'sha256-{b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
 def fill(name: str, **parts: Any) -> str:
-    """Return the template of this name, filled with the parts and the style of all pages."""
-    template = _environment().get_template(f"{name}.html")
-    return template.render(style=read("style.css"), citation=CITATION, **parts)
+    """Return the template of this name, filled with the parts."""
+    return _environment().get_template(f"{name}.html").render(**parts)
 
 
 @cache
 def read(name: str) -> str:
     """Return a file of the folder of templates."""
     return files("elsewise.report").joinpath("templates", name).read_text(encoding="utf-8")
-
-
-class Tick(NamedTuple):
-    """A place on an axis, in per cent of its length, and what stands there."""
-
-    place: float
-    label: str
 
 
 class Scale(NamedTuple):
@@ -197,7 +189,7 @@ class Scale(NamedTuple):
         Examples
         --------
         >>> Scale.over([3.2, 17.0]).ticks()
-        (Tick(place=13.04, label='5'), Tick(place=49.28, label='10'), Tick(place=85.51, label='15'))
+        ((13.04, '5'), (49.28, '10'), (85.51, '15'))
         """
         known = [float(v) for v in values if math.isfinite(v)]
         low, high = min(known, default=0.0), max(known, default=1.0)
@@ -219,11 +211,11 @@ class Scale(NamedTuple):
         """Return where one value is, in per cent of the axis, and the nearer end beyond it."""
         return round(float(np.clip(self.place(value), 0.0, 100.0)), 2)
 
-    def ticks(self) -> tuple[Tick, ...]:
-        """Return the round places of the axis and their labels."""
+    def ticks(self) -> tuple[tuple[float, str], ...]:
+        """Return the round places of the axis, in per cent of its length, and their labels."""
         first, last = self.low / self.step - 1e-9, self.high / self.step + 1e-9
         values = (k * self.step + 0.0 for k in range(math.ceil(first), math.floor(last) + 1))
-        return tuple(Tick(self.at(value), self.label(value)) for value in values)
+        return tuple((self.at(value), self.label(value)) for value in values)
 
     def label(self, value: float) -> str:
         """Return a tick's number with the decimals that the step between ticks needs."""
@@ -257,7 +249,7 @@ def drawing(chart: Chart) -> dict[str, Any]:
         "x": x.ticks(),
         "y": numbers,
         "legend": {mark.name: _look(mark) for mark in marks if mark.name},
-        "margin": max((len(tick.label) for tick in numbers), default=0),
+        "margin": max((len(label) for _, label in numbers), default=0),
         "height": LINE * chart.lines,
     }
 

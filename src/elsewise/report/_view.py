@@ -97,68 +97,61 @@ class View:
         """Return a model output: a percentage if outputs are probabilities."""
         return percent(value, fine=True) if self.probability else amount(value)
 
-    def change_words(self, name: Hashable) -> str:
-        """Return how a feature changes in the rows in which it does."""
-        return self.columns[name].change_words()
-
     def effects(self) -> list[str]:
         """Return the effect of each feature of `changes` on the mean output, in one format."""
         return differences(self.changes["effect"].to_numpy(), self.probability)
 
     def answer(self) -> str:
         """Return what it takes to get where, and the verdict."""
-        explanation = self.explanation
-        now, then = map(self.level, self.means)
-        status, reached = explanation.status, explanation.certificate.reached
-        if not self.moved.any():
-            if reached is not None:
-                return f"{capital(str(status.verdict))}: {reached_sentence(reached, self.name)}."
-            return f"Nothing changes: the mean {self.output} stays at {now} ({status})."
+        status, certificate = self.explanation.status, self.explanation.certificate
         rows = f"{int(self.moved.sum()):,} of {self.rows:,} rows are changed"
-        if reached is not None:
-            verdict = str(explanation.certificate.verdict).capitalize()
-            return f"{verdict}. {capital(reached_sentence(reached, self.name))}. {rows}."
+        if certificate.reached is not None:
+            sentence = reached_sentence(certificate.reached, self.name)
+            if not self.moved.any():
+                return f"{capital(str(status.verdict))}: {sentence}."
+            return f"{capital(str(certificate.verdict))}. {capital(sentence)}. {rows}."
+        now, then = map(self.level, self.means)
+        if not self.moved.any():
+            return f"Nothing changes: the mean {self.output} stays at {now} ({status})."
         goes = f"the mean {self.output} goes from {now} to {then}."
-        if explanation.ok:
+        if self.explanation.ok:
             return f"{rows}: {goes}"
         return f"Not reached within the bounds: {rows}, and {goes}"
 
     def first_changes(self) -> tuple[str, ...]:
         """Return the features with the largest effect on the output, and how they change."""
-        changes = self.changes
-        effect = changes["effect"].abs().fillna(changes["share"])
-        named = changes.index[(changes["rows_moved"] > 0) & (effect >= LEAST_NAMED * effect.max())]
-        return tuple(
-            f"{one_line(name, NAME_WIDTH)}: {self.change_words(name)}" for name in named[:NAMED]
-        )
+        effect = self.changes["effect"].abs().fillna(self.changes["share"])
+        told = (self.changes["rows_moved"] > 0) & (effect >= LEAST_NAMED * effect.max())
+        named = [self.columns[name] for name in self.changes.index[told][:NAMED]]
+        return tuple(f"{one_line(one.name, NAME_WIDTH)}: {one.change_words()}" for one in named)
 
     def headline(self) -> str:
         """Return the answer as one line of text."""
-        changes, notices = self.first_changes(), self.explanation.status.notices
-        said = [self.answer(), *([f"Most of all: {'; '.join(changes)}."] if changes else [])]
-        return " ".join([*said, *(f"{line}." for line in notices if FAR in line)])
+        said, changes = [self.answer()], self.first_changes()
+        if changes:
+            said.append(f"Most of all: {'; '.join(changes)}.")
+        said += [f"{line}." for line in self.explanation.status.notices if FAR in line]
+        return " ".join(said)
 
     def question(self) -> str:
         """Return what was asked, as the question that the page answers."""
-        certificate, rows = self.explanation.certificate, f"{self.rows:,} rows"
-        start = "What would have to be different about"
-        if certificate.reached is None:
-            target = self.explanation.problem.target
+        start = f"What would have to be different about {self.rows:,} rows for"
+        reached, target = self.explanation.certificate.reached, self.explanation.problem.target
+        if reached is None:
             wanted = target.describe() if hasattr(target, "describe") else target.name
-            return f"{start} {rows} for the model to give {wanted}?"
-        question, asked = certificate.reached.question, certificate.reached.asked
+            return f"{start} the model to give {wanted}?"
+        question, asked = reached.question, reached.asked
         if question.kind == "mean":
-            verb = "move by" if question.relative else "be"
-            number = question.number(question.mean)
-            return f"{start} {rows} for their mean {question.output(self.name)} to {verb} {number}?"
+            verb, number = "move by" if question.relative else "be", question.number(question.mean)
+            return f"{start} their mean {question.output(self.name)} to {verb} {number}?"
         most = "at most " if question.falling else ""
         share = "all of them" if asked is None else f"{most}{percent(asked, exact=True)} of them"
-        return f"{start} {rows} for {share} to end up {question.condition(self.name)}?"
+        return f"{start} {share} to end up {question.condition(self.name)}?"
 
     def change_lines(self, most: int | None = None) -> list[tuple[str, str, str]]:
         """Return name, effect and change of each feature, largest effect on the output first."""
         return [
-            (one_line(name, NAME_WIDTH), effect, self.change_words(name))
+            (one_line(name, NAME_WIDTH), effect, self.columns[name].change_words())
             for name, effect in zip(self.changes.index[:most], self.effects(), strict=False)
         ]
 
@@ -190,14 +183,6 @@ def capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def reached_words(certificate: Certificate, output: str = "") -> str:
-    """Return what was asked and reached as sentences; nothing where a distance was made small."""
-    if certificate.reached is None:
-        return ""
-    stayed = "".join(f" {line}." for line in stayed_lines(certificate.reached))
-    return f"{capital(reached_sentence(certificate.reached, output))}.{stayed}"
-
-
 def side_words(name: str, side: Evidence) -> str:
     """Return one side of a certificate, "inputs" or "outputs", as a sentence."""
     what, place = {
@@ -226,9 +211,13 @@ def bounds_words(certificate: Certificate) -> list[str]:
 
 def certificate_words(certificate: Certificate, output: str = "") -> list[str]:
     """Return what a certificate says as sentences: what is reached, how far rows move, bounds."""
-    move, reached = certificate.row_move, reached_words(certificate, output)
-    moved = "" if move is None else f"{capital(move_sentence(move, certificate.moves_bound))}."
-    return [*filter(None, (reached, moved)), *bounds_words(certificate)]
+    said, reached, move = [], certificate.reached, certificate.row_move
+    if reached is not None:
+        lines = reached_sentence(reached, output), *stayed_lines(reached)
+        said.append(" ".join(f"{capital(line)}." for line in lines))
+    if move is not None:
+        said.append(f"{capital(move_sentence(move, certificate.moves_bound))}.")
+    return [*said, *bounds_words(certificate)]
 
 
 def meaning(certificate: Certificate) -> str:
@@ -249,12 +238,6 @@ def meaning(certificate: Certificate) -> str:
         f"Counted on {rows} that the search never saw. Each limit holds with {level_} confidence "
         "by itself, for the population they were drawn from."
     )
-
-
-def assumptions(certificate: Certificate) -> tuple[str, ...]:
-    """Return what has to be true for the limits to hold, each once."""
-    both = certificate.inputs.assumption, certificate.outputs.assumption
-    return tuple(dict.fromkeys(both))
 
 
 def interval_words(certificate: Certificate) -> str:
@@ -322,7 +305,7 @@ def summary(explanation: Explanation, output: str = "") -> dict[str, Any]:
     status, problem, view = explanation.status, explanation.problem, View(explanation, output)
     before, after = view.means
     changes = view.changes.reset_index().to_dict(orient="records")
-    drifts = drift(view).to_dict(orient="index")
+    drifts = drift(view).reset_index().to_dict(orient="records")
     content: dict[str, Any] = {
         "format": FORMAT,
         "elsewise": version("elsewise"),
@@ -342,7 +325,7 @@ def summary(explanation: Explanation, output: str = "") -> dict[str, Any]:
             "mean_after": after,
         },
         "changes": [record | {"feature": str(record["feature"])} for record in changes],
-        "drift": [{"feature": str(name), **row} for name, row in drifts.items()],
+        "drift": [record | {"feature": str(record["feature"])} for record in drifts],
         "bounds": dataclasses.asdict(problem.bounds),
         "seed": problem.seed,
         "hashes": fingerprints(explanation),
