@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import NamedTuple, NoReturn
@@ -30,11 +31,13 @@ QUOTED = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`([^`]*)`""")
 Values = Callable[[np.ndarray], np.ndarray]
 """Codes (n, p) to float64 (n,); truth is 1 or 0, and NaN is unknown."""
 
-ARITHMETIC: dict[type[ast.operator], Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
+ARITHMETIC: dict[type[ast.AST], Callable[..., np.ndarray]] = {
     ast.Add: np.add,
     ast.Sub: np.subtract,
     ast.Mult: np.multiply,
     ast.Div: np.divide,
+    ast.UAdd: np.positive,
+    ast.USub: np.negative,
 }
 COMPARISONS: dict[type[ast.cmpop], Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
     ast.Lt: np.less,
@@ -44,12 +47,12 @@ COMPARISONS: dict[type[ast.cmpop], Callable[[np.ndarray, np.ndarray], np.ndarray
     ast.Eq: np.equal,
     ast.NotEq: np.not_equal,
 }
-FUNCTIONS: dict[str, tuple[Callable[..., np.ndarray], int, int]] = {
-    "abs": (np.abs, 1, 1),
-    "min": (np.minimum, 2, LONGEST),
-    "max": (np.maximum, 2, LONGEST),
+FUNCTIONS: dict[str, Callable[..., np.ndarray]] = {
+    "abs": np.abs,
+    "min": lambda *parts: reduce(np.minimum, parts),
+    "max": lambda *parts: reduce(np.maximum, parts),
 }
-"""Names that may be called: what computes them, the fewest and the most arguments."""
+"""Names that may be called: abs() of one number, the others of two or more."""
 
 
 class _Term(NamedTuple):
@@ -58,11 +61,15 @@ class _Term(NamedTuple):
     values: Values
     truth: bool = False
     """Whether it is true or false, and not an amount."""
-    levels: tuple[object, ...] = ()
-    """Levels of a category, whose place is the value."""
-    ordered: bool = False
+    category: Feature | None = None
+    """The category that it is, whose level's place is the value."""
     text: object = None
     """A quoted text, or the value of a number."""
+
+    @property
+    def number(self) -> bool:
+        """Whether it can be computed with."""
+        return self.category is None and not isinstance(self.text, str)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,22 +89,22 @@ class Expression:
     """Whether it says yes or no; otherwise it is a number."""
     places: tuple[int, ...]
     """Positions of the columns it reads."""
-    values: Values
-    """Codes (n, p) to float64 (n,): numbers, or 1 and 0; NaN where a missing cell decides."""
+    compute: Values
 
     @classmethod
     def parse(cls, text: str, features: Sequence[Feature], argument: str = "text") -> Expression:
         """Return the expression; refuse what is not one, or does not fit the columns."""
         parser = _Parser(text, features, argument)
         term = parser.parsed()
-        if term.levels or isinstance(term.text, str):
+        if not term.number:
             parser.refuse(0, "a condition or a number", "a category or a text")
-        return cls(
-            text=text,
-            truth=term.truth,
-            places=tuple(dict.fromkeys(parser.places)),
-            values=_quiet(term.values),
-        )
+        return cls(text, term.truth, tuple(dict.fromkeys(parser.places)), term.values)
+
+    def values(self, codes: np.ndarray) -> np.ndarray:
+        """Return float64 (n,) for codes (n, p): numbers, or 1 and 0; NaN where that is unknown."""
+        # Without warnings: a division by zero is infinite or unknown.
+        with np.errstate(all="ignore"):
+            return self.compute(codes)
 
 
 class _Parser:
@@ -125,18 +132,19 @@ class _Parser:
 
     def term(self, node: ast.expr, depth: int) -> _Term:
         """Return the term of a node; refuse every node that has no reader here."""
-        read = self.READERS.get(type(node))
+        read = getattr(self, f"read_{type(node).__name__.lower()}", None)
         if read is None:
             self.refuse_node(node, GRAMMAR)
         if depth > DEEPEST:
             self.refuse_node(node, f"at most {DEEPEST} operations inside each other", "more")
-        return read(self, node, depth + 1)
+        found: _Term = read(node, depth + 1)
+        return found
 
     def number(self, node: ast.expr, depth: int) -> Values:
         """Return the values of a part that has to be a number."""
         term = self.term(node, depth)
-        if term.levels or isinstance(term.text, str):
-            self.refuse_node(node, "a number", "a category" if term.levels else "a text")
+        if not term.number:
+            self.refuse_node(node, "a number", "a category" if term.category else "a text")
         return term.values
 
     def condition(self, node: ast.expr, depth: int) -> Values:
@@ -146,7 +154,7 @@ class _Parser:
             self.refuse_node(node, "a condition, such as a comparison", "something else")
         return term.values
 
-    def _name(self, node: ast.Name, depth: int) -> _Term:
+    def read_name(self, node: ast.Name, depth: int) -> _Term:
         name = self.quoted.get(node.col_offset, node.id)
         found = [j for j, feature in enumerate(self.features) if str(feature.name) == name]
         if len(found) != 1:
@@ -160,52 +168,52 @@ class _Parser:
             self.refuse_node(node, "a column of numbers or categories", f"{name!r}, which is none")
         self.places.append(place)
         truth = feature.levels == (False, True)
-        return _Term(
-            values=lambda codes: codes[:, place],
-            truth=truth,
-            levels=() if truth else feature.levels,
-            ordered=feature.ordered,
-        )
+        category = feature if feature.levels and not truth else None
+        return _Term(values=lambda codes: codes[:, place], truth=truth, category=category)
 
-    def _constant(self, node: ast.Constant, depth: int) -> _Term:
+    def read_constant(self, node: ast.Constant, depth: int) -> _Term:
         value = node.value
         if isinstance(value, str):
             return _Term(values=_constant(np.nan), text=value)
         if not isinstance(value, bool | int | float):
             self.refuse_node(node, "a number or a text in quotes")
-        try:
-            number = float(value)
-        except OverflowError:
-            number = np.inf
-        if not np.isfinite(number):
+        if abs(value) > sys.float_info.max:
             self.refuse_node(node, "a finite number", "a larger one")
-        return _Term(values=_constant(number), truth=isinstance(value, bool), text=value)
+        return _Term(values=_constant(float(value)), truth=isinstance(value, bool), text=value)
 
-    def _arithmetic(self, node: ast.BinOp, depth: int) -> _Term:
-        compute = ARITHMETIC.get(type(node.op))
-        if compute is None:
-            self.refuse_node(node, GRAMMAR)
-        left, right = self.number(node.left, depth), self.number(node.right, depth)
-        return _Term(values=lambda codes: compute(left(codes), right(codes)))
+    def read_binop(self, node: ast.BinOp, depth: int) -> _Term:
+        return self.computed(node, ARITHMETIC.get(type(node.op)), [node.left, node.right], depth)
 
-    def _unary(self, node: ast.UnaryOp, depth: int) -> _Term:
+    def read_unaryop(self, node: ast.UnaryOp, depth: int) -> _Term:
         if isinstance(node.op, ast.Not):
             asked = self.condition(node.operand, depth)
             return _Term(values=lambda codes: 1.0 - asked(codes), truth=True)
-        if not isinstance(node.op, ast.USub | ast.UAdd):
-            self.refuse_node(node, GRAMMAR)
-        value, sign = self.number(node.operand, depth), -1 if isinstance(node.op, ast.USub) else 1
+        term = self.computed(node, ARITHMETIC.get(type(node.op)), [node.operand], depth)
         inner = getattr(node.operand, "value", None)
+        if not isinstance(inner, int | float):
+            return term
         # A negative number is still a number that may be a level.
-        text = sign * inner if isinstance(inner, int | float) else None
-        return _Term(values=lambda codes: sign * value(codes), text=text)
+        return term._replace(text=-inner if isinstance(node.op, ast.USub) else +inner)
 
-    def _bool(self, node: ast.BoolOp, depth: int) -> _Term:
+    def computed(
+        self,
+        node: ast.expr,
+        compute: Callable[..., np.ndarray] | None,
+        parts: list[ast.expr],
+        depth: int,
+    ) -> _Term:
+        """Return the term that is computed from numbers."""
+        if compute is None:
+            self.refuse_node(node, GRAMMAR)
+        numbers = [self.number(part, depth) for part in parts]
+        return _Term(values=lambda codes: compute(*(number(codes) for number in numbers)))
+
+    def read_boolop(self, node: ast.BoolOp, depth: int) -> _Term:
         parts = [self.condition(part, depth) for part in node.values]
         join = _both if isinstance(node.op, ast.And) else _either
         return _Term(values=lambda codes: reduce(join, (p(codes) for p in parts)), truth=True)
 
-    def _compare(self, node: ast.Compare, depth: int) -> _Term:
+    def read_compare(self, node: ast.Compare, depth: int) -> _Term:
         operands = [node.left, *node.comparators]
         if any(type(operator) not in COMPARISONS for operator in node.ops):
             self.refuse_node(node, GRAMMAR)
@@ -229,46 +237,32 @@ class _Parser:
         self, node: ast.expr, left: _Term, right: _Term, operator: ast.cmpop
     ) -> tuple[Values, Values]:
         """Return both sides of a comparison, a text or number as the place of its level."""
-        category = left if left.levels else right
-        if not category.levels:
-            if isinstance(left.text, str) or isinstance(right.text, str):
+        category = left.category or right.category
+        if category is None:
+            if not (left.number and right.number):
                 self.refuse_node(node, "a text compared with a category", "a number beside a text")
             return left.values, right.values
         if not category.ordered and not isinstance(operator, ast.Eq | ast.NotEq):
             fix = "make it ordered: pandas.CategoricalDtype(levels, ordered=True)"
             self.refuse_node(node, "== or != for a category without an order", "another", fix)
-        other = right if category is left else left
+        other = right if left.category else left
         if other.text is None:
             self.refuse_node(node, "a category compared with one of its levels", "with a column")
         if other.text not in category.levels:
-            near = nearest(other.text, category.levels)
-            fix = f"the nearest level is {near!r}"
+            fix = f"the nearest level is {nearest(other.text, category.levels)!r}"
             self.refuse_node(node, "a level of the category", repr(other.text), fix)
         level = _constant(float(category.levels.index(other.text)))
-        return (left.values, level) if category is left else (level, right.values)
+        return (left.values, level) if left.category else (level, right.values)
 
-    def _call(self, node: ast.Call, depth: int) -> _Term:
+    def read_call(self, node: ast.Call, depth: int) -> _Term:
         name = node.func.id if isinstance(node.func, ast.Name) else ""
         if name not in FUNCTIONS or node.func.col_offset in self.quoted or node.keywords:
             self.refuse_node(node, GRAMMAR)
-        compute, fewest, most = FUNCTIONS[name]
-        if not fewest <= len(node.args) <= most:
-            expected = f"{name}() of {'one number' if most == 1 else 'two numbers or more'}"
-            self.refuse_node(node, expected, f"{len(node.args)}")
-        parts = [self.number(part, depth) for part in node.args]
-        if most == 1:
-            return _Term(values=lambda codes: compute(parts[0](codes)))
-        return _Term(values=lambda codes: reduce(compute, (part(codes) for part in parts)))
-
-    READERS: Mapping[type[ast.expr], Callable[..., _Term]] = {
-        ast.Name: _name,
-        ast.Constant: _constant,
-        ast.BinOp: _arithmetic,
-        ast.UnaryOp: _unary,
-        ast.BoolOp: _bool,
-        ast.Compare: _compare,
-        ast.Call: _call,
-    }
+        count, alone = len(node.args), name == "abs"
+        if count == 0 or (count == 1) != alone:
+            expected = f"{name}() of {'one number' if alone else 'two numbers or more'}"
+            self.refuse_node(node, expected, f"{count}")
+        return self.computed(node, FUNCTIONS[name], node.args, depth)
 
     def refuse_node(
         self, node: ast.expr, expected: str, received: str | None = None, fix: str = FIX
@@ -312,13 +306,3 @@ def _both(one: np.ndarray, other: np.ndarray) -> np.ndarray:
 def _either(one: np.ndarray, other: np.ndarray) -> np.ndarray:
     """Return one or other: yes as soon as one is yes, unknown where nothing but unknown is left."""
     return np.where((one == 1.0) | (other == 1.0), 1.0, np.maximum(one, other))
-
-
-def _quiet(values: Values) -> Values:
-    """Return the values without warnings: a division by zero is infinite or unknown."""
-
-    def computed(codes: np.ndarray) -> np.ndarray:
-        with np.errstate(all="ignore"):
-            return values(codes)
-
-    return computed

@@ -33,6 +33,11 @@ class Kind(StrEnum):
     FIXED = "fixed"
     """Dates, text and other objects: carried along, never moved."""
 
+    @property
+    def amount(self) -> bool:
+        """Whether values are numbers."""
+        return self in (Kind.NUMBER, Kind.INTEGER)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Feature:
@@ -88,7 +93,7 @@ class Feature:
     @property
     def numeric(self) -> bool:
         """Whether codes are amounts that may be moved by any step: numbers outside groups."""
-        return self.kind in (Kind.NUMBER, Kind.INTEGER) and self.group is None
+        return self.kind.amount and self.group is None
 
     @property
     def grid(self) -> tuple[float, float]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import fields, replace
 from math import ceil, floor, isfinite
 from numbers import Real
 from typing import Any
@@ -13,33 +13,32 @@ from elsewise.errors import bad_column
 from elsewise.features._feature import IDENTIFIER, RARE, Feature, Formula, Kind
 
 
-def freed(feature: Feature) -> Feature:
+def freed(feature: Feature, free: bool = True) -> Feature:
     """Return the feature free to move; refuse those that have nowhere to go."""
     if not feature.can_move:
         fix = "leave it frozen, or change the column and infer the schema again"
         why = feature.notice if feature.derived is None else "one made of others"
         raise bad_column(feature.name, "a column that can move", why, fix)
     notice = "" if feature.notice == IDENTIFIER else feature.notice
-    return replace(feature, free=True, kept=False, notice=notice)
+    return replace(feature, free=free, kept=False, notice=notice)
 
 
-def ranged(feature: Feature, lower: float, upper: float) -> Feature:
+def ranged(feature: Feature, ends: tuple[float, float]) -> Feature:
     """Return the feature with a declared range; refuse one that holds no value."""
-    if feature.kind not in (Kind.NUMBER, Kind.INTEGER):
+    if not feature.kind.amount:
         fix = "use Schema.allowed for categories"
         raise bad_column(feature.name, "a column of numbers", feature.kind.value, fix)
+    (lower, upper), (low, high) = ends, feature.observed
     if not (isinstance(lower, Real) and isinstance(upper, Real) and lower <= upper):
         expected, fix = "two numbers, lower <= upper", "swap the ends or leave one out"
-        raise bad_column(feature.name, expected, f"{lower} to {upper}", fix, "range of")
-    low, high = feature.observed
-    if any(isfinite(end) and abs(float(end)) > LARGEST for end in (lower, upper)):
+    elif any(isfinite(end) and abs(end) > LARGEST for end in ends):
         expected, fix = f"ends of at most {LARGEST:g}", "leave out the end that is no limit"
-        raise bad_column(feature.name, expected, f"{lower:g} to {upper:g}", fix, "range of")
-    if lower > high or upper < low:
+    elif lower > high or upper < low:
         expected = f"a range that meets the observed one, {low:g} to {high:g}"
         fix = "check the unit, or freeze the column"
-        raise bad_column(feature.name, expected, f"{lower:g} to {upper:g}", fix, "range of")
-    return whole_range(replace(feature, declared=(float(lower), float(upper))))
+    else:
+        return whole_range(replace(feature, declared=(float(lower), float(upper))))
+    raise bad_column(feature.name, expected, f"{lower} to {upper}", fix, "range of")
 
 
 def whole_range(feature: Feature) -> Feature:
@@ -49,10 +48,9 @@ def whole_range(feature: Feature) -> Feature:
     if step and ends and all(map(isfinite, ends)):
         lower, upper = (round(end / step, 6) for end in ends)
         if ceil(lower) > floor(upper):
-            expected = "a range that holds a " + (
-                "whole number" if step == 1 else f"multiple of {step:g}"
-            )
-            raise bad_column(feature.name, expected, f"{ends[0]:g} to {ends[1]:g}", fix, "range of")
+            kind = "whole number" if step == 1 else f"multiple of {step:g}"
+            expected, received = f"a range that holds a {kind}", f"{ends[0]:g} to {ends[1]:g}"
+            raise bad_column(feature.name, expected, received, fix, "range of")
     if feature.at_most_by is not None and feature.at_most_by < step:
         expected, received = f"at least its step, {step:g}", f"{feature.at_most_by:g}"
         raise bad_column(feature.name, expected, received, fix, "largest move of")
@@ -65,7 +63,7 @@ def resolved(feature: Feature, value: float) -> Feature:
         fix = "leave it out: categories move from level to level"
         raise bad_column(feature.name, "a column of numbers", feature.kind.value, fix)
     whole = feature.kind is Kind.INTEGER
-    if not (isinstance(value, Real) and _positive(value)) or (whole and value % 1):
+    if not _positive(value) or (whole and value % 1):
         expected = "a whole step above 0" if whole else "a finite step above 0, such as 0.01"
         fix = "to let it take any value: Schema.continuous(name)"
         raise bad_column(feature.name, expected, repr(value), fix, "resolution of")
@@ -74,7 +72,7 @@ def resolved(feature: Feature, value: float) -> Feature:
 
 def moved_at_most(feature: Feature, value: float) -> Feature:
     """Return the feature with a largest move; refuse columns without an order."""
-    if not (isinstance(value, Real) and _positive(value)):
+    if not _positive(value):
         fix = "freeze the column to keep it from moving"
         raise bad_column(feature.name, "a finite number > 0", repr(value), fix, "largest move of")
     if feature.group is not None:
@@ -115,7 +113,7 @@ def directed(feature: Feature, direction: int) -> Feature:
 
 def read_as(feature: Feature, kind: Kind) -> Feature:
     """Return the number as whole or continuous; refuse columns that are no numbers."""
-    if feature.kind not in (Kind.NUMBER, Kind.INTEGER):
+    if not feature.kind.amount:
         fix = "convert it with pandas.to_numeric and infer the schema again"
         raise bad_column(feature.name, "a column of numbers", feature.kind.value, fix)
     return whole_range(replace(feature, kind=kind, resolution=None))
@@ -124,10 +122,9 @@ def read_as(feature: Feature, kind: Kind) -> Feature:
 def grouped(feature: Feature, group: str) -> Feature:
     """Return the 0/1 column as a member of a one-hot group; refuse other columns."""
     boolean = feature.levels == (False, True)
-    whole = (
-        feature.kind is Kind.INTEGER and 0.0 <= feature.observed[0] <= feature.observed[1] <= 1.0
-    )
-    if not (boolean or whole) or feature.group is not None:
+    low, high = feature.observed
+    whole = feature.kind is Kind.INTEGER and 0.0 <= low <= high <= 1.0
+    if not (boolean or whole) or feature.group not in (None, group):
         expected = "a column of 0 and 1 that is in no group yet"
         fix = "name only the 0/1 columns of one category"
         received = f"group {feature.group!r}" if feature.group else feature.kind.value
@@ -171,24 +168,25 @@ def checked(feature: Feature) -> Feature:
         if not holds:
             fix = "write the schema again, and change only what may be changed"
             raise bad_column(feature.name, expected, repr(value), fix, f"{name} of")
-    if feature.free:
-        freed(feature)
-    if feature.declared is not None:
-        ranged(feature, *feature.declared)
-    if feature.allowed is not None:
-        restricted(feature, feature.allowed)
-    if feature.resolution is not None:
-        resolved(feature, feature.resolution)
-    if feature.at_most_by is not None:
-        moved_at_most(feature, feature.at_most_by)
-    if feature.direction:
-        directed(feature, feature.direction)
-    if feature.group is not None:
-        grouped(replace(feature, group=None), feature.group)
-    if feature.derived is not None:
-        made_of_others(feature, feature.derived)
+    usual = {field.name: field.default for field in fields(Feature)} | {"free": False}
+    for name, rule in RULES.items():
+        if (value := getattr(feature, name)) != usual[name]:
+            rule(feature, value)
     return feature
 
 
-def _positive(value: float) -> bool:
-    return 1.0 / LARGEST <= value <= LARGEST
+RULES: dict[str, Callable[[Feature, Any], Feature]] = {
+    "free": freed,
+    "declared": ranged,
+    "allowed": restricted,
+    "resolution": resolved,
+    "at_most_by": moved_at_most,
+    "direction": directed,
+    "group": grouped,
+    "derived": made_of_others,
+}
+"""What checks and sets each field of a feature that users may set."""
+
+
+def _positive(value: Any) -> bool:
+    return isinstance(value, Real) and 1.0 / LARGEST <= float(value) <= LARGEST

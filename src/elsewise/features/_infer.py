@@ -16,7 +16,7 @@ from elsewise._arrays import LARGEST
 from elsewise._resources import parallel
 from elsewise.errors import InvalidInput, bad_column
 from elsewise.features._feature import CONSTANT, IDENTIFIER, RARE, Feature, Kind
-from elsewise.features._sources import FIX, WANTED
+from elsewise.features._sources import FIX, WANTED, to_pandas
 
 WHOLE = "whole numbers: kept whole unless made continuous"
 # Categories of more levels are not moved unless the user frees them.
@@ -59,7 +59,9 @@ def check_frame(frame: Any, argument: str = "frame") -> None:
         raise InvalidInput(argument, expected=expected, received=received, fix=fix)
 
 
-def infer_features(frame: pd.DataFrame, background: pd.DataFrame | None) -> tuple[Feature, ...]:
+def infer_features(
+    frame: Any, background: Any, names: Sequence[Hashable] | None = None
+) -> tuple[Feature, ...]:
     """Return one feature per column of ``frame``; ``background`` gives scales and ranges.
 
     Examples
@@ -67,6 +69,8 @@ def infer_features(frame: pd.DataFrame, background: pd.DataFrame | None) -> tupl
     >>> [f.kind.value for f in infer_features(pd.DataFrame({"a": [1, 2], "b": ["x", "y"]}), None)]
     ['integer', 'category']
     """
+    frame = to_pandas(frame, names=names)[0]
+    background = to_pandas(background, "background", names)[0]
     check_frame(frame)
     if len(frame) < 2:
         fix = "infer the schema from a larger frame, such as the training data"

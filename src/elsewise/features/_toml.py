@@ -36,9 +36,8 @@ RENAMED = {
 SIGNS = {None: 0, Only.INCREASE: 1, Only.DECREASE: -1}
 # What a line may leave to the rows it is used with.
 MEASURED = ("levels", "ordered", "observed", "center", "scale")
-# What is said in numbers that files may write without a point.
-NUMBERS = ("range", "resolution", "at_most_by", "weight", "cost", "seen", "mean", "deviation")
-AMOUNTS = (Kind.NUMBER, Kind.INTEGER)
+# Words about cells, which may be of types that TOML has not. Numbers need no point anywhere else.
+CELLS = ("name", "levels", "allowed")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +123,7 @@ def _entries(feature: Feature, key: str) -> dict[str, Any]:
     """Return what the line of a feature says: nothing that its reader takes for granted."""
     usual = USUAL | {"name": key, "free": feature.can_move}
     # The moments of numbers are always said, the ends of categories follow from their levels.
-    amount = feature.kind in AMOUNTS
+    amount = feature.kind.amount
     usual |= {"center": None, "scale": None} if amount else {"observed": feature.observed}
     values = {word: getattr(feature, name) for word, name in FIELDS.items()}
     return {
@@ -137,7 +136,7 @@ def _entries(feature: Feature, key: str) -> dict[str, Any]:
 def _written(word: str, value: Any) -> Any:
     if word == "only":
         return (Only.INCREASE if value > 0 else Only.DECREASE).value
-    if word in ("name", "levels", "allowed"):
+    if word in CELLS:
         return _json.pack(value) if word == "name" else [*map(_json.pack, value)]
     if isinstance(value, tuple):
         return [*map(_short, value)]
@@ -180,26 +179,20 @@ def read(
 def _feature(key: str, content: Any, inferred: Mapping[Hashable, Feature] | None) -> Feature:
     place = f"column {key!r}"
     line = from_mapping(_Line, content, place)
-    found = {
-        field: _floats(getattr(line, word))
-        if word in NUMBERS
-        else _read(place, getattr(line, word))
-        for word, field in FIELDS.items()
-    }
+    found = {field: _read(place, word, getattr(line, word)) for word, field in FIELDS.items()}
     found |= {"name": key if line.name is None else found["name"], "direction": SIGNS[line.only]}
     if inferred is not None:
         if found["name"] not in inferred:
             raise _wrong(place, "a column of the rows", "one they do not have")
         _complete(place, found, inferred[found["name"]])
-    if line.kind not in AMOUNTS:
-        levels = found["levels"] or ()
-        ends = (0.0, max(len(levels) - 1.0, 0.0))
-        found |= {"levels": levels, "observed": ends, "center": 0.0, "scale": 1.0}
+    found |= {"levels": found["levels"] or (), "ordered": bool(found["ordered"])}
+    if not line.kind.amount:
+        ends = (0.0, max(len(found["levels"]) - 1.0, 0.0))
+        found |= {"observed": ends, "center": 0.0, "scale": 1.0}
     elif any(found[field] is None for field in ("observed", "center", "scale")):
         raise _wrong(place, "seen, mean and deviation of its cells", "a line without them")
     elif found["levels"] or found["ordered"]:
         raise _wrong(place, "no levels in a column of numbers", "some")
-    found |= {"levels": found["levels"] or (), "ordered": bool(found["ordered"])}
     if line.free is None:
         found["free"] = Feature(**found).can_move
     return _feature_rules.checked(Feature(**found))
@@ -208,7 +201,7 @@ def _feature(key: str, content: Any, inferred: Mapping[Hashable, Feature] | None
 def _complete(place: str, found: dict[str, Any], known: Feature) -> None:
     """Fill in, in place, what a line leaves to the rows it is used with."""
     kind = found["kind"]
-    if any((kind in same) != (known.kind in same) for same in (AMOUNTS, (Kind.FIXED,))):
+    if kind is not known.kind and not (kind.amount and known.kind.amount):
         raise _wrong(f"{place}.kind", f"{known.kind.value!r}, as the rows have it", repr(kind))
     if known.notice == RARE and found["levels"] is found["allowed"] is None:
         found |= {"allowed": known.allowed, "notice": RARE}
@@ -217,19 +210,13 @@ def _complete(place: str, found: dict[str, Any], known: Feature) -> None:
     found |= {field: getattr(known, field) for field in MEASURED if found[field] is None}
 
 
-def _floats(value: Any) -> Any:
-    """Return a number or a pair of numbers as floats, as features have them."""
-    return (
-        tuple(map(float, value))
-        if isinstance(value, tuple)
-        else None
-        if value is None
-        else float(value)
-    )
-
-
-def _read(place: str, value: Any) -> Any:
-    """Return cells as they are: tables such as { date = "2024-01-02" } stand for other types."""
+def _read(place: str, word: str, value: Any) -> Any:
+    """Return cells as they are, numbers and pairs of numbers as floats."""
+    if word not in CELLS:
+        if isinstance(value, tuple):
+            return tuple(map(float, value))
+        return float(value) if type(value) is int else value
+    # Tables such as { date = "2024-01-02" } stand for cells of other types.
     try:
         return tuple(map(_json.unpack, value)) if type(value) is tuple else _json.unpack(value)
     except Exception as error:  # whatever the file says of the type of a cell

@@ -390,7 +390,7 @@ def _check_parts(encoder: Encoder) -> None:
     for feature, dtype, table in zip(
         encoder.schema.features, encoder.dtypes, encoder.tables, strict=True
     ):
-        if (table is None) != (feature.kind in (Kind.NUMBER, Kind.INTEGER)):
+        if (table is None) != (feature.kind.amount):
             raise ValueError(f"column {feature.name!r} with a table of another kind")
         if table is None:
             if _number_dtype(feature, dtype) != dtype:

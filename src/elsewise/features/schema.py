@@ -18,7 +18,6 @@ from elsewise.features._describe import COLUMNS, describe
 from elsewise.features._expressions import Expression
 from elsewise.features._feature import Feature, Formula, Kind, Rule
 from elsewise.features._infer import WHOLE, infer_features
-from elsewise.features._sources import to_pandas
 from elsewise.features.embedding import Embedding, build_embedding
 from elsewise.features.encoder import Encoder, build_encoder
 from elsewise.features.legal import Legal, build_legal
@@ -53,7 +52,11 @@ class Schema:
 
     @classmethod
     def infer(
-        cls, frame: Any, background: Any = None, *, names: Sequence[Hashable] | None = None
+        cls,
+        frame: pd.DataFrame | Any,
+        background: Any = None,
+        *,
+        names: Sequence[Hashable] | None = None,
     ) -> Schema:
         """Return the schema read off ``frame``; ``background`` gives scales and observed ranges.
 
@@ -64,8 +67,7 @@ class Schema:
         >>> Schema.infer(pd.DataFrame({"age": [31, 45], "id": [7, 7]})).notices
         ('id: constant',)
         """
-        frame, background = _pandas(frame, background, names)
-        return cls(features=infer_features(frame, background))
+        return cls(features=infer_features(frame, background, names))
 
     @property
     def names(self) -> tuple[Hashable, ...]:
@@ -142,7 +144,7 @@ class Schema:
         """
         low = -inf if lower is None else lower
         high = inf if upper is None else upper
-        return self._changed([name], lambda feature: _feature_rules.ranged(feature, low, high))
+        return self._changed([name], lambda feature: _feature_rules.ranged(feature, (low, high)))
 
     def resolution(self, name: Hashable, value: float) -> Schema:
         """Return the schema in which a number moves to whole multiples of ``value`` only.
@@ -465,7 +467,6 @@ class Schema:
         >>> Schema.from_toml(text, pd.DataFrame({"age": [31, 45]}))["age"].observed
         (31.0, 45.0)
         """
-        frame, background = _pandas(frame, background, None)
         inferred = None if frame is None else {f.name: f for f in infer_features(frame, background)}
         features, joint, rules, lost = _toml.read(text, inferred)
         schema = cls(features=features, joint=joint, lost=lost)
@@ -496,10 +497,3 @@ class Schema:
         """Return the schema with ``change`` applied to the named features."""
         changed = {name: change(self[name]) for name in names}
         return replace(self, features=tuple(changed.get(f.name, f) for f in self.features))
-
-
-def _pandas(
-    frame: Any, background: Any, names: Sequence[Hashable] | None
-) -> tuple[pd.DataFrame, pd.DataFrame | None]:
-    """Return both frames as pandas has them."""
-    return to_pandas(frame, names=names)[0], to_pandas(background, "background", names)[0]
