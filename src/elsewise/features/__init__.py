@@ -5,14 +5,12 @@ A :class:`Schema` says what each column is and how it may move. It makes three t
 distances are measured in) and a :class:`Legal` (the box each cell may move in).
 """
 
-from elsewise.features._attributes import Attribute, attributes
 from elsewise.features._expressions import Expression
-from elsewise.features._feature import UNREAD, Feature, Formula, Kind, Rule
+from elsewise.features._feature import UNREAD, Attribute, Feature, Formula, Kind, Rule, attributes
 from elsewise.features._formulas import hash_rows
 from elsewise.features._json import pack_index, unpack_index
-from elsewise.features._moves import largest_squared_move
 from elsewise.features._sources import Source, to_pandas
-from elsewise.features.embedding import Embedding
+from elsewise.features.embedding import Embedding, largest_squared_move
 from elsewise.features.encoder import Encoder
 from elsewise.features.legal import Legal, outside_notices, rows_outside
 from elsewise.features.schema import Schema

@@ -1,4 +1,4 @@
-"""The records of a schema: what one column is, and one rule over whole rows."""
+"""The records of a schema: a column, an attribute made of columns, a rule over whole rows."""
 
 from __future__ import annotations
 
@@ -6,7 +6,11 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
-from typing import Any
+from math import isfinite
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from elsewise.features.schema import Schema
 
 Formula = str | Callable[[Any], Any]
 """A text of our own small language, or a function of a frame."""
@@ -19,6 +23,13 @@ IDENTIFIER = "looks like an identifier: not moved unless freed by Schema.free(na
 RARE = "levels seen in fewer than 5 rows are no targets unless given in Schema.allowed"
 # Notice of a column whose moves would change no output. Distances count it as one that may move.
 UNREAD = "not read by the model: never moved"
+
+GROUP = "one-hot group"
+"""The kind of an attribute that is several columns."""
+# The columns of a table of features, and how it says where a column may move.
+COLUMNS = ("column", "kind", "moves", "range", "weight", "notice")
+_MOVES = {0: "freely", 1: "only increases", -1: "only decreases"}
+_SHOWN = 4
 
 
 class Kind(StrEnum):
@@ -124,3 +135,108 @@ class Rule:
     """How messages call the rule."""
     condition: Formula
     """A text, see `elsewise.features.Expression`; or frame in, one boolean per row out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Attribute:
+    """A number, a category, or a one-hot group."""
+
+    name: Hashable
+    """Column name, or name of the one-hot group."""
+    kind: str
+    """"number", "integer", "category" or "one-hot group"."""
+    free: bool
+    """Whether it may move."""
+    ordered: bool
+    """Whether its codes are in order: numbers and ordered categories."""
+    levels: tuple[Any, ...]
+    """Values behind the codes of a category; of a one-hot group, its columns."""
+    places: tuple[int, ...]
+    """Where its columns are in the codes."""
+    features: tuple[Feature, ...]
+    """Its columns."""
+
+    @property
+    def numeric(self) -> bool:
+        """Whether codes are amounts."""
+        return self.kind in (Kind.NUMBER, Kind.INTEGER)
+
+    @property
+    def grouped(self) -> bool:
+        """Whether it is a one-hot group."""
+        return self.kind == GROUP
+
+
+def attributes(schema: Schema, *, fixed: bool = False) -> tuple[Attribute, ...]:
+    """Return every attribute in the order of their first columns; dates and texts if ``fixed``.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from elsewise.features import Schema
+    >>> rows = pd.DataFrame({"own": [1, 0], "age": [20, 30], "rent": [0, 1]})
+    >>> schema = Schema.infer(rows).one_hot_group("home", ["own", "rent"])
+    >>> [(attribute.name, attribute.places) for attribute in attributes(schema)]
+    [('home', (0, 2)), ('age', (1,))]
+    """
+    members: dict[Hashable, list[int]] = {}
+    for j, feature in enumerate(schema.features):
+        if fixed or feature.kind is not Kind.FIXED:
+            # Columns and groups may share a name: the key says which it is.
+            key = (False, feature.name) if feature.group is None else (True, feature.group)
+            members.setdefault(key, []).append(j)
+    return tuple(
+        _attribute(tuple(places), tuple(schema.features[j] for j in places))
+        for places in members.values()
+    )
+
+
+def _attribute(places: tuple[int, ...], features: tuple[Feature, ...]) -> Attribute:
+    first = features[0]
+    grouped = first.group is not None
+    return Attribute(
+        name=first.group if grouped else first.name,
+        kind=GROUP if grouped else first.kind.value,
+        free=any(feature.free for feature in features),
+        ordered=first.numeric or (first.ordered and not grouped),
+        levels=tuple(feature.name for feature in features) if grouped else first.levels,
+        places=places,
+        features=features,
+    )
+
+
+def describe(feature: Feature) -> tuple[str, ...]:
+    """Return the cells, in the order of ``COLUMNS``, that describe a feature.
+
+    Examples
+    --------
+    >>> describe(Feature(name="x", kind=Kind.NUMBER, free=True, observed=(0.0, 1.0)))
+    ('x', 'number', 'freely', '0 to 1', '1', '')
+    """
+    kind = f"ordered {feature.kind}" if feature.ordered else str(feature.kind)
+    if feature.group is not None:
+        kind = f"one of {feature.group!r}"
+    moves = _MOVES[feature.direction] if feature.free else "never"
+    if feature.free and feature.at_most_by is not None:
+        moves += f" by {feature.at_most_by:g} at most"
+    return (
+        str(feature.name),
+        kind,
+        moves,
+        _span(feature),
+        f"{feature.weight:g}",
+        feature.notice,
+    )
+
+
+def _span(feature: Feature) -> str:
+    if feature.kind is Kind.FIXED:
+        return ""
+    if feature.kind is Kind.CATEGORY:
+        levels = feature.levels if feature.allowed is None else feature.allowed
+        names = [str(level) for level in levels[:_SHOWN]]
+        return ", ".join(names) + (f", ... ({len(levels)})" if len(levels) > _SHOWN else "")
+    ends = zip(feature.declared or feature.observed, feature.observed, strict=True)
+    lower, upper = (end if isfinite(end) else seen for end, seen in ends)
+    step = "" if feature.resolution is None else f", step {feature.resolution:g}"
+    return f"{lower:g} to {upper:g}{step}"

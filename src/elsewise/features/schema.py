@@ -14,9 +14,8 @@ import pandas as pd
 from elsewise._arrays import LARGEST, Array
 from elsewise.errors import InvalidInput
 from elsewise.features import _feature_rules, _toml
-from elsewise.features._describe import COLUMNS, describe
 from elsewise.features._expressions import Expression
-from elsewise.features._feature import Feature, Formula, Kind, Rule
+from elsewise.features._feature import COLUMNS, Feature, Formula, Kind, Rule, describe
 from elsewise.features._infer import WHOLE, infer_features
 from elsewise.features.embedding import Embedding, build_embedding
 from elsewise.features.encoder import Encoder, build_encoder
