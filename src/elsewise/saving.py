@@ -53,6 +53,8 @@ STEP_PARTS: dict[str, tuple[str, Any]] = {
     "wanted": ("wanted", MonotoneMaps),
     "edit": ("edits", Edits),
 }
+# What is kept of the outputs, besides their description.
+OUTPUTS = ("columns", "probability", "smooth")
 BALANCES = {kind.__name__: kind for kind in (IntervalNarrowing, SetShrinking, Fixed)}
 
 
@@ -123,33 +125,28 @@ def _read(place: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
 
 def _record(explanation: Explanation, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
     problem, settings, recorded = explanation.problem, explanation.settings, explanation.map
-    balance, status = settings.balance, explanation.status
-    if type(balance) not in BALANCES.values():
+    balance, kind, status = settings.balance, type(settings.balance).__name__, explanation.status
+    if kind not in BALANCES:
         expected = f"one that a file can name: {', '.join(BALANCES)}"
         fix = "save what you need of the answer, such as explanation.counterfactual"
-        received = type(balance).__name__
-        raise InvalidInput("settings.balance", expected=expected, received=received, fix=fix)
+        raise InvalidInput("settings.balance", expected=expected, received=kind, fix=fix)
     question_map = None
     if isinstance(recorded, QuestionMap):
-        question = dataclasses.asdict(recorded.question)
-        question_map = _fields(recorded, "menu") | {"question": question}
+        question_map = _fields(recorded, "menu") | {
+            "question": dataclasses.asdict(recorded.question)
+        }
     content = {
         "format": FORMAT,
         "elsewise": version("elsewise"),
         "model": problem.outputs.description,
-        "outputs": {
-            name: getattr(problem.outputs, name) for name in ("columns", "probability", "smooth")
-        },
+        "outputs": {name: getattr(problem.outputs, name) for name in OUTPUTS},
         "encoder": explanation.encoder.to_dict(),
         "index": pack_index(explanation.index),
         "target": problem.target.to_dict(),
         "bounds": dataclasses.asdict(problem.bounds),
         "unit": problem.unit,
         "seed": problem.seed,
-        "settings": {
-            **_fields(settings, "balance"),
-            "balance": {"kind": type(balance).__name__, **_fields(balance)},
-        },
+        "settings": _fields(settings, "balance") | {"balance": {"kind": kind} | _fields(balance)},
         "motion": dataclasses.asdict(recorded.motion),
         "question map": question_map,
         "status": {**_fields(status), "verdict": status.verdict.value},
@@ -188,24 +185,24 @@ def _arrays(explanation: Explanation) -> dict[str, np.ndarray]:
     if isinstance(explanation.map, QuestionMap):
         menu = _fields(explanation.map.menu)
         arrays |= {f"menu_{name}": values for name, values in menu.items()}
-    for name, values in _tables(steps).items():
-        given = [to_numpy(value) for value in values if value is not None]
-        if given:
-            arrays[name] = np.concatenate(given)
-            arrays[f"{name}_sizes"] = np.array([0 if v is None else v.shape[0] for v in values])
+    tables = [_tables(step) for step in steps]
+    for name in tables[0] if tables else ():
+        given = [table[name] for table in tables]
+        if any(values is not None for values in given):
+            arrays[name] = np.concatenate([to_numpy(v) for v in given if v is not None])
+            arrays[f"{name}_sizes"] = np.array([0 if v is None else v.shape[0] for v in given])
     return arrays
 
 
-def _tables(steps: tuple[Step, ...]) -> dict[str, list[Array]]:
-    """Every array of the steps by its name in the file; None where a step has none."""
+def _tables(step: Step) -> dict[str, Array]:
+    """Every array of a step by its name in the file; None where the step has none."""
     found = {
-        "directions": [pack_directions(step.directions) for step in steps],
-        "output_directions": [step.output_directions for step in steps],
+        "directions": pack_directions(step.directions),
+        "output_directions": step.output_directions,
     }
     for name, (part, kind) in STEP_PARTS.items():
         for field in dataclasses.fields(kind):
-            values = [getattr(getattr(step, part), field.name, None) for step in steps]
-            found[f"{name}_{field.name}"] = values
+            found[f"{name}_{field.name}"] = getattr(getattr(step, part), field.name, None)
     return found
 
 
@@ -306,45 +303,48 @@ def _positive(value: Any) -> float:
 
 def _check_arrays(arrays: dict[str, np.ndarray], encoder: Encoder, shape: tuple[int, int]) -> None:
     """Refuse arrays that are not those of the rows, columns and outputs of the record."""
-    rows, columns = shape
-    shapes = dict.fromkeys(("factual", "counterfactual"), (rows, len(encoder.columns)))
-    shapes |= dict.fromkeys(("outputs", "factual_outputs"), (rows, columns))
-    for name, wanted in shapes.items():
-        if arrays[name].shape != wanted or arrays[name].dtype.kind != "f":
-            raise ValueError(f"{name}: {arrays[name].dtype} of shape {arrays[name].shape}")
-    if not all(np.all(np.abs(arrays[n]) <= LARGEST) for n in ("outputs", "factual_outputs")):
-        raise ValueError("outputs that are not finite, or too large")
+    rows, outputs = shape
     for name in ("factual", "counterfactual"):
+        _check_table(arrays[name], (rows, len(encoder.columns)), "f", holes=True)
         encoder.check_codes(arrays[name])
+    for name in ("outputs", "factual_outputs"):
+        _check_table(arrays[name], (rows, outputs), "f")
+
+
+def _check_table(
+    table: Array, shape: tuple[int, int], kinds: str = "fi", *, holes: bool = False
+) -> None:
+    """Refuse a table of another shape or type, or with numbers that are missing or too large."""
+    if tuple(table.shape) != shape:
+        raise ValueError(f"a table of shape {tuple(table.shape)} instead of {shape}")
+    # Directions of very many coordinates are sparse; what they hold is checked all the same.
+    values = table.data if sparse.issparse(table) else to_numpy(table)
+    if values.dtype.kind not in kinds:
+        raise ValueError(f"a table of {values.dtype}")
+    if not np.all((np.abs(values) <= LARGEST) | (holes & np.isnan(values))):
+        raise ValueError("a table of numbers that are not finite, or too large")
 
 
 def _check_step(step: Step, sizes: tuple[int, int, int]) -> None:
     """Refuse a step whose tables do not fit the embedding (d), the columns (p) and outputs (K)."""
     size, columns, outputs = sizes
     count, several = step.directions.shape[1], step.output_directions.shape[1]
-    expected = [(step.directions, (size, count)), (step.output_directions, (outputs, several))]
-    found = (step.anchors, step.wanted)
-    for maps, rows in zip(found, (count, several), strict=True):
+    _check_table(step.directions, (size, count))
+    _check_table(step.output_directions, (outputs, several))
+    for maps, rows in ((step.anchors, count), (step.wanted, several)):
         if maps is not None:
-            knots = maps.knots.shape[1]
-            expected += [(maps.knots, (rows, knots)), (maps.displacements, (rows, knots))]
-    if step.edits is not None:
-        edits, many, donors = step.edits, len(step.edits.sources), len(step.edits.donors)
-        expected += [(edits.sources, (many, columns)), (edits.values, (many, columns))]
-        expected += [(edits.donors, (donors, columns)), (edits.donor_outputs, (donors, outputs))]
-        if edits.sources.dtype.kind != "i" or not np.isin(edits.sources, list(Source)).all():
+            for table in (maps.knots, maps.displacements):
+                _check_table(table, (rows, maps.knots.shape[1]))
+            if np.any(np.diff(to_numpy(maps.knots)) < 0):
+                raise ValueError("knots that do not rise")
+    if (edits := step.edits) is not None:
+        many, donors = len(edits.sources), len(edits.donors)
+        _check_table(edits.sources, (many, columns), "i")
+        _check_table(edits.values, (many, columns), holes=True)
+        _check_table(edits.donors, (donors, columns), holes=True)
+        _check_table(edits.donor_outputs, (donors, outputs))
+        if not np.isin(edits.sources, list(Source)).all():
             raise ValueError("edit_sources: no source of this number")
-    if any(tuple(table.shape) != shape for table, shape in expected):
-        raise ValueError("tables whose shapes do not fit the columns")
-    cells = () if step.edits is None else (step.edits.values, step.edits.donors)  # may be missing
-    for table, _ in expected:
-        # Directions of very many coordinates are sparse; what they hold is checked all the same.
-        values = table.data if sparse.issparse(table) else to_numpy(table)
-        known = np.isnan(values) if any(table is one for one in cells) else False
-        if values.dtype.kind not in "fi" or not np.all(known | (np.abs(values) <= LARGEST)):
-            raise ValueError("tables of numbers that are not finite, or too large")
-    if any(maps is not None and np.any(np.diff(to_numpy(maps.knots)) < 0) for maps in found):
-        raise ValueError("knots that do not rise")
     if not (0.0 <= step.eta <= 1.0 and 0.0 <= step.sparsity < float("inf")):
         raise ValueError("etas or sparsities out of range")
 

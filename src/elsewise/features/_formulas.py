@@ -144,13 +144,12 @@ def _answer(
     try:
         # Each function has a frame of its own: one that writes to it cannot disturb the next.
         answer, own_index = in_row_order(function, lambda: decode(codes.copy()))
-    except KeyError as error:
-        expected, received = "a function of columns of the frame", f"one that reads {error}"
-        fix = "correct the name, or give the frame that column"
-        raise InvalidInput(argument, expected=expected, received=received, fix=fix) from error
     except (Exception, SystemExit) as error:
         expected, received = "a function of the frame", f"{type(error).__name__}: {error}"
         fix = "call the function on a frame of yours to see where it fails"
+        if isinstance(error, KeyError):
+            expected, received = "a function of columns of the frame", f"one that reads {error}"
+            fix = "correct the name, or give the frame that column"
         raise InvalidInput(argument, expected=expected, received=received, fix=fix) from error
     if own_index:
         expected, received = "a Series with the frame's index", "one with an index of its own"
@@ -159,10 +158,8 @@ def _answer(
     plain = answer if hasattr(answer, "reindex") else np.asarray(answer)
     found = pd.Series(plain) if np.ndim(plain) == 1 else pd.Series(dtype=object)
     if len(found) != len(codes) or not fits(found.dtype):
-        raise InvalidInput(
-            argument,
-            expected=f"{len(codes)} {wanted}, one per row",
-            received=f"{np.shape(answer)} of {getattr(answer, 'dtype', type(answer).__name__)}",
-            fix="return arithmetic or a comparison of columns, such as frame['a'] <= frame['b']",
-        )
+        expected, kind = f"{len(codes)} {wanted}, one per row", type(answer).__name__
+        received = f"{np.shape(answer)} of {getattr(answer, 'dtype', kind)}"
+        fix = "return arithmetic or a comparison of columns, such as frame['a'] <= frame['b']"
+        raise InvalidInput(argument, expected=expected, received=received, fix=fix)
     return found

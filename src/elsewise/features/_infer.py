@@ -49,9 +49,8 @@ def check_frame(frame: Any, argument: str = "frame") -> None:
     if not isinstance(frame, pd.DataFrame):
         raise InvalidInput(argument, expected=WANTED, received=type(frame).__name__, fix=FIX)
     if frame.shape[1] == 0:
-        raise InvalidInput(
-            argument, expected="at least one column", received="none", fix="pass the features"
-        )
+        expected, fix = "at least one column", "pass the features"
+        raise InvalidInput(argument, expected=expected, received="none", fix=fix)
     if not frame.columns.is_unique:
         twice = frame.columns[frame.columns.duplicated()][0]
         expected, received = "unique column names", f"{twice!r} more than once"
@@ -81,12 +80,12 @@ def infer_features(
             expected, received = "every column of the frame", f"no column {lacking[0]!r}"
             fix = "pass rows of the same table"
             raise InvalidInput("background", expected=expected, received=received, fix=fix)
-    columns = [
-        (name, column, None if background is None else background[name])
-        for name, column in frame.items()
-    ]
     each = parallel if len(frame) >= MANY else map
-    return tuple(each(lambda column: _infer(*column), columns))
+
+    def infer(name: Hashable) -> Feature:
+        return _infer(name, frame[name], None if background is None else background[name])
+
+    return tuple(each(infer, frame.columns))
 
 
 def amounts(column: pd.Series[Any]) -> np.ndarray:
@@ -179,7 +178,7 @@ def _check_hashable(column: pd.Series[Any]) -> None:
 
 
 def _infer_amount(name: Hashable, pool: list[pd.Series[Any]]) -> Feature:
-    parts = [_present(amounts(part)) for part in pool]
+    parts = [values[~np.isnan(values)] for values in map(amounts, pool)]
     values = parts[0] if len(parts) == 1 else np.concatenate(parts)
     low, high = float(values.min()) + 0.0, float(values.max()) + 0.0  # no negative zero
     whole = max(-low, high) <= EXACT and _all_whole(values[:FIRST]) and _all_whole(values)
@@ -207,11 +206,6 @@ def _infer_amount(name: Hashable, pool: list[pd.Series[Any]]) -> Feature:
         resolution=resolution,
         notice=notice,
     )
-
-
-def _present(values: np.ndarray) -> np.ndarray:
-    missing = np.isnan(values)
-    return values[~missing] if missing.any() else values
 
 
 def _all_whole(values: np.ndarray) -> bool:

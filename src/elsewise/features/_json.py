@@ -13,8 +13,8 @@ from pandas.api import types
 from elsewise.errors import InvalidInput
 
 
-def pack(value: Any) -> Any:
-    """Return one cell as JSON-able values.
+def pack(value: Any, argument: str = "cell") -> Any:
+    """Return one cell as JSON-able values, or refuse it in the name of an argument.
 
     Examples
     --------
@@ -31,15 +31,14 @@ def pack(value: Any) -> Any:
         if isinstance(value, kind):
             return {tag: value.isoformat()}
     if isinstance(value, pd.Interval):
-        return {"interval": [pack(value.left), pack(value.right), value.closed]}
+        ends = [pack(end, argument) for end in (value.left, value.right)]
+        return {"interval": [*ends, value.closed]}
     if isinstance(value, tuple):
-        return {"tuple": [pack(part) for part in value]}
-    raise InvalidInput(
-        "cell",
-        expected="text, a number, a boolean or a date, which can be saved",
-        received=f"{value!r} of type {type(value).__name__}",
-        fix="drop the column or turn its cells into text",
-    )
+        return {"tuple": [pack(part, argument) for part in value]}
+    expected = "text, a number, a boolean or a date, which can be saved"
+    received = f"{value!r} of type {type(value).__name__}"
+    fix = "drop the column or turn its cells into text"
+    raise InvalidInput(argument, expected=expected, received=received, fix=fix)
 
 
 # The narrower of two types comes first: a Timestamp is a datetime, which is a date.
@@ -73,8 +72,8 @@ def unpack(value: Any) -> Any:
     return _UNPACK[tag](content)
 
 
-def pack_dtype(dtype: Any) -> Any:
-    """Return a dtype as JSON-able values.
+def pack_dtype(dtype: Any, argument: str = "dtype") -> Any:
+    """Return a dtype as JSON-able values, or refuse it in the name of an argument.
 
     Examples
     --------
@@ -93,7 +92,7 @@ def pack_dtype(dtype: Any) -> Any:
     if not known:
         expected = "a dtype that its name describes"
         fix = "convert the column to a NumPy or a nullable pandas dtype"
-        raise InvalidInput("dtype", expected=expected, received=repr(dtype), fix=fix)
+        raise InvalidInput(argument, expected=expected, received=repr(dtype), fix=fix)
     return str(dtype)
 
 
@@ -159,20 +158,14 @@ def check_savable(argument: str, values: Any, dtype: Any = None) -> None:
     """Refuse values, as many as there are types of them, that :func:`pack` cannot describe."""
     try:
         if not isinstance(values, pd.MultiIndex):
-            pack_dtype(values.dtype if dtype is None else dtype)
+            pack_dtype(values.dtype if dtype is None else dtype, argument)
         plain = isinstance(values.dtype, np.dtype) and values.dtype.kind in "biufmM"
         cells = values[:1].tolist() if plain else values.tolist()  # of one type, all alike
         "".join(cell for cell in cells if isinstance(cell, str)).encode()
         for value in {type(value): value for value in cells}.values():
-            pack(value)
+            pack(value, argument)
     except UnicodeEncodeError as error:
-        raise InvalidInput(
-            argument,
-            expected="text that is Unicode",
-            received=f"a lone surrogate ({error.object[error.start]!r})",
-            fix="read the file with its own encoding, or drop the letter",
-        ) from error
-    except InvalidInput as error:
-        raise InvalidInput(
-            argument, expected=error.expected, received=error.received, fix=error.fix
-        ) from error
+        expected, letter = "text that is Unicode", error.object[error.start]
+        received = f"a lone surrogate ({letter!r})"
+        fix = "read the file with its own encoding, or drop the letter"
+        raise InvalidInput(argument, expected=expected, received=received, fix=fix) from error

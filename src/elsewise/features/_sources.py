@@ -82,7 +82,7 @@ class Source:
         """Return the kind and the dtypes as JSON values."""
         if self.kind is None:
             return {"array": self.schema.descr if self.schema.names else self.schema.str}
-        schema = b64encode(self.schema.serialize().to_pybytes()).decode()
+        schema = b64encode(self.schema.serialize()).decode()
         return {"kind": str(self.kind), "schema": schema, "nan": sorted(self.nan)}
 
     @classmethod
@@ -143,14 +143,12 @@ def to_pandas(
     if not isinstance(wrapped, nw.DataFrame):
         return given, None
     table = wrapped.to_arrow()
-    columns, nan = {}, set()
-    for field, column in zip(table.schema, table.columns, strict=True):
-        series = _series(pa, field, column, argument)
-        columns[field.name] = series
-        if pa.types.is_floating(field.type) and not column.null_count and series.isna().any():
-            nan.add(field.name)
+    parts = list(zip(table.schema, table.columns, strict=True))
+    columns = {field.name: _series(pa, field, column, argument) for field, column in parts}
+    floats = [f.name for f, c in parts if pa.types.is_floating(f.type) and not c.null_count]
+    nan = frozenset(name for name in floats if columns[name].isna().any())
     frame = pd.DataFrame(columns, index=pd.RangeIndex(table.num_rows))
-    return frame, Source(wrapped.implementation.value, table.schema, frozenset(nan))
+    return frame, Source(wrapped.implementation.value, table.schema, nan)
 
 
 def _series(pa: Any, field: Any, column: Any, argument: str) -> pd.Series[Any]:
@@ -175,9 +173,8 @@ def _series(pa: Any, field: Any, column: Any, argument: str) -> pd.Series[Any]:
 def _of_array(
     given: np.ndarray, argument: str, names: Iterable[Any] | None
 ) -> tuple[pd.DataFrame, Source]:
-    if given.dtype.names:
-        frame = pd.DataFrame({name: given[name] for name in given.dtype.names})
-        return frame, Source(None, given.dtype)
+    if fields := given.dtype.names:
+        return pd.DataFrame({name: given[name] for name in fields}), Source(None, given.dtype)
     if given.ndim != 2 or given.dtype.kind not in "biuf":
         expected = "an array (rows, columns) of numbers, or a structured array"
         received = f"an array of shape {given.shape} and dtype {given.dtype}"
@@ -185,10 +182,7 @@ def _of_array(
         raise InvalidInput(argument, expected=expected, received=received, fix=fix)
     names = [f"x{j}" for j in range(given.shape[1])] if names is None else list(names)
     if len(names) != given.shape[1]:
-        raise InvalidInput(
-            argument,
-            expected=f"{len(names)} columns, as there are names",
-            received=f"{given.shape[1]}",
-            fix="name every column of the array once",
-        )
+        expected = f"{len(names)} columns, as there are names"
+        fix = "name every column of the array once"
+        raise InvalidInput(argument, expected=expected, received=given.shape[1], fix=fix)
     return pd.DataFrame(given, columns=names), Source(None, given.dtype)

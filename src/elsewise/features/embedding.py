@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, fields, replace
-from itertools import chain
 from math import sqrt
+from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -197,9 +197,9 @@ class _Dimension(NamedTuple):
     label: Hashable
     source: int
     factor: float
-    center: float = 0.0
-    level: float | None = None
-    movable: bool = False
+    center: float
+    level: float | None
+    movable: bool
 
 
 def build_embedding(features: Sequence[Feature], joint: bool) -> Embedding:
@@ -236,34 +236,26 @@ def build_embedding(features: Sequence[Feature], joint: bool) -> Embedding:
 
 
 def _dimensions(features: Sequence[Feature], joint: bool) -> list[_Dimension]:
-    shown = [
-        (j, feature)
-        for j, feature in enumerate(features)
-        if feature.kind is not Kind.FIXED and (feature.free or joint or feature.notice == UNREAD)
-    ]
-    numbers = [
-        _Dimension(f.name, j, f.weight / f.scale, f.center, movable=f.free)
-        for j, f in shown
-        if f.numeric
-    ]
-    scales = [
-        _Dimension(f.name, j, f.weight / max(len(f.levels) - 1, 1))
-        for j, f in shown
-        if f.group is None and f.ordered
-    ]
-    # A block per category, a block per group in the place of its first column.
-    blocks: dict[Hashable, list[_Dimension]] = {}
-    for j, f in shown:
-        if f.group is not None:
-            one = _Dimension(f.name, j, f.weight / sqrt(2.0), level=1.0)
-            blocks.setdefault((True, f.group), []).append(one)
-        elif f.kind is Kind.CATEGORY and not f.ordered:
-            blocks[False, f.name] = [
-                _Dimension(f.name, j, f.weight / sqrt(2.0), level=float(code))
-                for code in range(len(f.levels))
-            ]
-    moving_first = sorted(numbers, key=lambda dimension: not dimension.movable)
-    return [*moving_first, *scales, *chain.from_iterable(blocks.values())]
+    """Numbers that move, other numbers, ordered categories, then the blocks of indicators."""
+    ranked: list[tuple[tuple[int, int], _Dimension]] = []
+    groups: dict[str, int] = {}
+    for j, f in enumerate(features):
+        if f.kind is Kind.FIXED or not (f.free or joint or f.notice == UNREAD):
+            continue
+        moves = f.numeric and f.free
+        levels: Sequence[int | None] = (None,)
+        if f.numeric:
+            rank, factor = (0 if moves else 1, 0), f.weight / f.scale
+        elif f.group is None and f.ordered:
+            rank, factor = (2, 0), f.weight / max(len(f.levels) - 1, 1)
+        else:
+            # A block per category, a block per group in the place of its first column.
+            block = j if f.group is None else groups.setdefault(f.group, j)
+            rank, factor = (3, block), f.weight / sqrt(2.0)
+            levels = range(len(f.levels)) if f.group is None else (1,)
+        for level in levels:
+            ranked.append((rank, _Dimension(f.name, j, factor, f.center, level, moves)))
+    return [dimension for _, dimension in sorted(ranked, key=itemgetter(0))]
 
 
 def largest_squared_move(features: Sequence[Feature], codes: np.ndarray) -> float:

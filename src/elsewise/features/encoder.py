@@ -102,13 +102,10 @@ class Encoder:
 
         None also where something has to be refused: column by column, it is refused by name.
         """
-        features = self.schema.features
         dtype = frame.dtypes.iloc[0]
-        if not isinstance(dtype, np.dtype) or dtype.kind != "f" or any(self.tables):
-            return None
-        if any(f.kind is not Kind.NUMBER or f.group is not None for f in features):
-            return None
-        if not (frame.dtypes == dtype).all():
+        plain = all(f.kind is Kind.NUMBER and f.group is None for f in self.schema.features)
+        floats = isinstance(dtype, np.dtype) and dtype.kind == "f"
+        if not (plain and floats and (frame.dtypes == dtype).all()):
             return None
         values = frame.to_numpy()
         codes = np.empty(values.shape)
@@ -217,12 +214,9 @@ class Encoder:
             if np.isfinite(low):
                 wrong |= known != np.rint(known)
             if wrong.any() or (known.size < column.size and not holes):
-                raise InvalidInput(
-                    f"codes of {feature.name!r}",
-                    expected="codes of its cells",
-                    received=known[wrong][0] if wrong.any() else "missing cells",
-                    fix="save the run again",
-                )
+                received = known[wrong][0] if wrong.any() else "missing cells"
+                expected, fix = "codes of its cells", "save the run again"
+                raise bad_column(feature.name, expected, received, fix, "codes of")
 
     def _columns(self, codes: np.ndarray) -> Iterator[tuple[int, Any]]:
         for j, (dtype, table) in enumerate(zip(self.dtypes, self.tables, strict=True)):
@@ -285,13 +279,11 @@ class Encoder:
         array([[2.]])
         """
         frame = _aligned(to_pandas(frame, names=self.columns)[0], self.columns)
-        tables = tuple(
-            table.extend(frame.iloc[:, j]) if table and feature.kind is Kind.FIXED else table
-            for j, (feature, table) in enumerate(
-                zip(self.schema.features, self.tables, strict=True)
-            )
-        )
-        wider = replace(self, tables=tables)
+        tables = [
+            table.extend(frame.iloc[:, j]) if table and table.fixed else table
+            for j, table in enumerate(self.tables)
+        ]
+        wider = replace(self, tables=tuple(tables))
         return wider.keep_given(wider.encode(frame)) if self.made else wider
 
     def to_dict(self) -> dict[str, Any]:
@@ -337,9 +329,9 @@ class Encoder:
             )
             _check_parts(encoder)
             return encoder
+        except InvalidInput:
+            raise
         except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
-            if isinstance(error, InvalidInput):
-                raise
             expected, received = "what Encoder.to_dict returned", f"{type(error).__name__}: {error}"
             fix = "save the encoder again"
             raise InvalidInput("data", expected=expected, received=received, fix=fix) from error
@@ -360,27 +352,26 @@ def build_encoder(schema: Schema, frame: pd.DataFrame) -> Encoder:
     check_frame(frame)
     # The frame's own labels in the schema's order: their dtype and their name are kept.
     frame = _aligned(frame, names)
-    dtypes, tables = [], []
-    for j, feature in enumerate(schema.features):
-        column = frame.iloc[:, j]
-        dtype: Any = column.dtype
-        table = None
-        if feature.kind is Kind.FIXED:
-            table = Table.of_values(column)
-        elif feature.kind is Kind.CATEGORY:
-            table = Table.of_levels(feature, column)
-        else:
-            dtype = _number_dtype(feature, dtype)
-        dtypes.append(dtype)
-        tables.append(table)
+    columns = [frame.iloc[:, j] for j in range(len(names))]
     encoder = Encoder(
         schema=schema,
         columns=frame.columns,
-        dtypes=tuple(dtypes),
-        tables=tuple(tables),
+        dtypes=tuple(map(_decoded_dtype, schema.features, columns)),
+        tables=tuple(map(_table, schema.features, columns)),
         source=source,
     )
     return encoder.keep_given(encoder.encode(frame))
+
+
+def _table(feature: Feature, column: pd.Series[Any]) -> Table | None:
+    """Return the values behind the codes of a column; None for numbers."""
+    if feature.kind is Kind.FIXED:
+        return Table.of_values(column)
+    return Table.of_levels(feature, column) if feature.kind is Kind.CATEGORY else None
+
+
+def _decoded_dtype(feature: Feature, column: pd.Series[Any]) -> Any:
+    return _number_dtype(feature, column.dtype) if feature.kind.amount else column.dtype
 
 
 def _check_parts(encoder: Encoder) -> None:
@@ -393,12 +384,14 @@ def _check_parts(encoder: Encoder) -> None:
         if (table is None) != (feature.kind.amount):
             raise ValueError(f"column {feature.name!r} with a table of another kind")
         if table is None:
-            if _number_dtype(feature, dtype) != dtype:
-                raise ValueError(f"column {feature.name!r} with dtype {dtype}")
-        elif table.fixed != (feature.kind is Kind.FIXED) or (
-            not table.fixed and tuple(table.values.tolist()) != feature.levels  # noqa: PD011
-        ):
-            raise ValueError(f"column {feature.name!r} with another table")
+            fits = _number_dtype(feature, dtype) == dtype
+        elif feature.kind is Kind.FIXED:
+            fits = table.fixed
+        else:
+            levels = table.values.tolist()  # noqa: PD011
+            fits = not table.fixed and tuple(levels) == feature.levels
+        if not fits:
+            raise ValueError(f"column {feature.name!r} with another dtype or table")
     try:
         encoder.present(np.empty((0, len(encoder.columns))))
     # A schema of another frame fails in as many ways as there are dtypes.
@@ -488,9 +481,7 @@ def _check_groups(features: tuple[Feature, ...], codes: np.ndarray) -> None:
     for group, members, wrong in _wrong_groups(features, codes):
         if wrong.any():
             row = int(np.flatnonzero(wrong)[0])
-            raise InvalidInput(
-                "frame",
-                expected=f"exactly one 1 per row in the one-hot group {group!r}",
-                received=f"{members[row].tolist()} in row {row}",
-                fix="correct those rows or leave the group out of the schema",
-            )
+            expected = f"exactly one 1 per row in the one-hot group {group!r}"
+            received = f"{members[row].tolist()} in row {row}"
+            fix = "correct those rows or leave the group out of the schema"
+            raise InvalidInput("frame", expected=expected, received=received, fix=fix)
