@@ -157,7 +157,7 @@ def explain_sweep(
         expected = f"fields of Request ({', '.join(known)})"
         received = repr(unknown[0]) if unknown else "none"
         fix = "for example bounds={'near': Bounds(outputs=0.1), 'far': Bounds(outputs=0.2)}"
-        raise InvalidInput("choices", expected=expected, received=received, fix=fix)
+        raise InvalidInput("choices", expected, received, fix)
     requests = []
     for chosen in itertools.product(*(_labelled(values) for values in choices.values())):
         labels, values = zip(*chosen, strict=True)
@@ -202,15 +202,14 @@ def _columns(frame: pd.DataFrame, by: Any) -> list[Hashable]:
             return []
         fix = "pass by.reindex(frame.index) or by.set_axis(frame.index)"
         received = f"one of {len(by)} values with another index"
-        expected = "a Series with the frame's index"
-        raise InvalidInput("by", expected=expected, received=received, fix=fix)
+        raise InvalidInput("by", "a Series with the frame's index", received, fix)
     named = by in frame.columns if isinstance(by, Hashable) else False
     columns = [by] if named or not isinstance(by, Iterable) or isinstance(by, str) else list(by)
     unknown = [name for name in columns if name not in frame.columns]
     if unknown or not columns:
-        received = f"{unknown[0]!r}" if unknown else "no column"
+        received = repr(unknown[0]) if unknown else "no column"
         fix = "name a column, a list of columns, or pass a Series with the frame's index"
-        raise InvalidInput("by", expected="columns of the frame", received=received, fix=fix)
+        raise InvalidInput("by", "columns of the frame", received, fix)
     return columns
 
 
@@ -247,7 +246,7 @@ def _labelled(values: Any) -> list[tuple[Hashable, Any]]:
     if isinstance(values, str) or not isinstance(values, Iterable):
         expected = "a mapping from label to value, or a sequence of values"
         fix = "put a single value into a list"
-        raise InvalidInput("choices", expected=expected, received=type(values).__name__, fix=fix)
+        raise InvalidInput("choices", expected, type(values).__name__, fix)
     return [(_label(value, place), value) for place, value in enumerate(values)]
 
 

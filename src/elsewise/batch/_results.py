@@ -38,7 +38,7 @@ def dumps_array(value: Any, argument: str) -> np.ndarray:
         expected = "something that can be pickled, to travel to the workers"
         received = f"{type(value).__name__} ({type(error).__name__}: {error})"
         fix = "use jobs=1, or joblib.parallel_config(backend='threading')"
-        raise InvalidInput(argument, expected=expected, received=received, fix=fix) from error
+        raise InvalidInput(argument, expected, received, fix) from error
     return np.frombuffer(content, dtype=np.uint8)
 
 

@@ -227,11 +227,9 @@ def sample(frame: dd.DataFrame, rows: int, *, seed: int = 0) -> pd.DataFrame:
 def _check_rows(rows: Any, total: int) -> None:
     if rows is not None and not (isinstance(rows, int | np.integer) and rows >= 1):
         expected = "a whole number of rows, for both halves together"
-        fix = "leave rows out to let a pilot run decide"
-        raise InvalidInput("rows", expected=expected, received=repr(rows), fix=fix)
+        raise InvalidInput("rows", expected, repr(rows), "leave rows out to let a pilot run decide")
     if total < 2:
-        fix = "explain a population"
-        raise InvalidInput("frame", expected="at least 2 rows", received=total, fix=fix)
+        raise InvalidInput("frame", "at least 2 rows", total, "explain a population")
 
 
 def checked_dask(frame: Any) -> Any:
@@ -242,13 +240,12 @@ def checked_dask(frame: Any) -> Any:
     except ImportError as error:
         raise MissingExtra("dask", "dask") from error
     if not isinstance(frame, dd.DataFrame):
-        expected, received = "a Dask DataFrame", f"{type(frame).__module__}.{type(frame).__name__}"
+        received = f"{type(frame).__module__}.{type(frame).__name__}"
         fix = "use elsewise.explain for pandas, or dask.dataframe.from_pandas(frame)"
-        raise InvalidInput("frame", expected=expected, received=received, fix=fix)
+        raise InvalidInput("frame", "a Dask DataFrame", received, fix)
     if not frame.columns.is_unique:
         received = f"{frame.columns[frame.columns.duplicated()][0]!r} more than once"
-        fix = "rename or drop one of them"
-        raise InvalidInput("frame", expected="unique column names", received=received, fix=fix)
+        raise InvalidInput("frame", "unique column names", received, "rename or drop one of them")
     for name in frame.columns:
         column = frame[name]
         if isinstance(column.dtype, pd.CategoricalDtype) and not column.cat.known:

@@ -105,7 +105,7 @@ def _question(asked: Study, folder: Path, given: Namespace) -> dict[str, Any]:
     target = parse_target(asked.target, folder)
     if given.model is None and asked.model is None:
         fix = "name a .skops file there, or any model with --model"
-        raise InvalidInput("model", expected="a model", received="none", fix=fix)
+        raise InvalidInput("model", "a model", "none", fix)
     named = asked.schema, asked.background
     schema, other = (None if name is None else folder / name for name in named)
     rows, background = _tables(folder / asked.rows, other, asked.drop, asked.dtype)
@@ -349,7 +349,7 @@ def _tables(
         if not any(name in part.columns for part in found):
             expected = f"columns of the rows: {', '.join(map(str, found[0].columns))}"
             fix = "check the spelling, and repeat the option for names with commas"
-            raise InvalidInput(option, expected=expected, received=name, fix=fix)
+            raise InvalidInput(option, expected, name, fix)
     kept, *other = (part.drop(columns=list(drop), errors="ignore") for part in found)
     return kept, other[0] if other else None
 

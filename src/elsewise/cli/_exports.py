@@ -45,7 +45,7 @@ def check_formats(text: str) -> list[str]:
     unknown = [name for name in chosen if name not in FILES]
     if unknown:
         expected, fix = f"formats among {', '.join(FILES)}", "for example --export csv,json"
-        raise InvalidInput("--export", expected=expected, received=unknown[0], fix=fix)
+        raise InvalidInput("--export", expected, unknown[0], fix)
     if "parquet" in chosen:
         need("pyarrow", "parquet")
     return chosen
@@ -128,7 +128,7 @@ def write_table(frame: pd.DataFrame, path: Path) -> tuple[Path, int]:
     if path.suffix == ".csv":
         return path, write_csv(frame, path, index=False)
     if path.suffix != ".parquet":
-        expected, fix = "a .csv or .parquet file", "choose a name with one of these endings"
-        raise InvalidInput("--out", expected=expected, received=str(path), fix=fix)
+        fix = "choose a name with one of these endings"
+        raise InvalidInput("--out", "a .csv or .parquet file", path, fix)
     need("pyarrow", "parquet")
     return write_bytes(frame.to_parquet(), path), 0

@@ -30,10 +30,6 @@ MODELS = "a .skops, .joblib or .pickle file, or module:name"
 DTYPES = ("str", "int", "float", "bool", "category")
 
 
-def _refused(option: str, expected: str, given: object, fix: str) -> InvalidInput:
-    return InvalidInput(option, expected=expected, received=given, fix=fix)
-
-
 @contextmanager
 def _refusing(
     option: str,
@@ -47,7 +43,7 @@ def _refusing(
         yield
     except errors as error:
         received = f"{given} ({type(error).__name__}: {error})"
-        raise _refused(option, expected, received, fix) from error
+        raise InvalidInput(option, expected, received, fix) from error
 
 
 def need(package: str, extra: str) -> None:
@@ -63,7 +59,7 @@ def read_table(
     known = dict(dtypes or {})
     if not path.is_file():
         given = f"{path}, which is {'a folder' if path.is_dir() else 'not there'}"
-        raise _refused(argument, "a .csv or .parquet file", given, "check the path")
+        raise InvalidInput(argument, "a .csv or .parquet file", given, "check the path")
     if path.suffix == ".parquet":
         need("pyarrow", "parquet")
     fix = f"open the file and check its first lines{' and --dtype' if known else ''}"
@@ -86,7 +82,7 @@ def parse_functional(text: str) -> str | tuple[str, float]:
     level = _value(number)
     if colon and isinstance(level, str):
         fix = "write the cut-off or the level after the colon"
-        raise _refused("--of", "mean, share:0.5 or quantile:0.9", text, fix)
+        raise InvalidInput("--of", "mean, share:0.5 or quantile:0.9", text, fix)
     return (kind, float(level)) if colon else kind
 
 
@@ -99,7 +95,7 @@ def load_model(text: str, output: str | None = None, trust: Sequence[str] = ()) 
     if ending not in (*PICKLES, ".skops"):
         model = _from_module(text)
     elif not Path(text).is_file():
-        raise _refused("--model", MODELS, f"{text}, which is not there", "check the path")
+        raise InvalidInput("--model", MODELS, f"{text}, which is not there", "check the path")
     else:
         model = _from_skops(Path(text), trust) if ending == ".skops" else _from_pickle(Path(text))
     if output is None:
@@ -108,7 +104,7 @@ def load_model(text: str, output: str | None = None, trust: Sequence[str] = ()) 
     labels = {str(label): label for label in ([] if classes is None else classes.tolist())}
     if output not in labels:
         expected = f"one of the model's classes {', '.join(labels) or '(it has none)'}"
-        raise _refused("--output", expected, output, "leave --output out, or name a class")
+        raise InvalidInput("--output", expected, output, "leave --output out, or name a class")
     return models.estimator(model, output=labels[output])
 
 
@@ -124,7 +120,7 @@ def _from_skops(path: Path, trust: Sequence[str]) -> Any:
             return io.load(path, trusted=list(trust))
     expected = "a .skops file of types that skops knows, or that --trust names"
     fix = f"if you trust them: {' '.join(f'--trust {name}' for name in unknown)}"
-    raise _refused("--model", expected, f"{path} with {', '.join(unknown)}", fix)
+    raise InvalidInput("--model", expected, f"{path} with {', '.join(unknown)}", fix)
 
 
 def _from_pickle(path: Path) -> Any:
@@ -142,7 +138,7 @@ def _from_module(text: str) -> Any:
     module, _, name = text.partition(":")
     if not name:
         fix = "for example scoring:predict, for the function predict in scoring.py"
-        raise _refused("--model", MODELS, text, fix)
+        raise InvalidInput("--model", MODELS, text, fix)
     # A command that was installed does not look in the current folder, unlike `python -m`.
     if "" not in sys.path:
         sys.path.insert(0, "")
@@ -167,7 +163,7 @@ def parse_target(text: str, folder: Path = Path()) -> Any:
     kind, given = (found[1], found[2]) if found else (text, "")
     if kind not in TARGETS:
         expected = f"{', '.join(TARGETS[:-1])} or {TARGETS[-1]}"
-        raise _refused("--target", expected, text, "for example --target at_most:0.4")
+        raise InvalidInput("--target", expected, text, "for example --target at_most:0.4")
     make: Callable[..., Any] = getattr(targets, kind)
     if kind in ("sample", "group"):
         return make(_scores(given, folder))
@@ -180,7 +176,7 @@ def parse_target(text: str, folder: Path = Path()) -> Any:
     named = {name.strip(): _value(value) for name, equals, value in parts if equals}
     if kind != "label" and any(isinstance(value, str) for value in plain):
         fix = "for example --target at_most:0.4"
-        raise _refused("--target", "numbers after the colon", text, fix)
+        raise InvalidInput("--target", "numbers after the colon", text, fix)
     if kind in PER_COLUMN and len(plain) > 1:
         plain = [plain]
     fix = "for example --target share:0.6,above=3500"
@@ -204,7 +200,7 @@ def _scores(given: str, folder: Path) -> Any:
     table = read_table(folder / path, "--target")
     if column and column not in table.columns:
         expected = f"a column of {path}: {', '.join(map(str, table.columns))}"
-        raise _refused("--target", expected, column, "name the column that holds the outputs")
+        raise InvalidInput("--target", expected, column, "name the column that holds the outputs")
     return (table[[column]] if column else table.select_dtypes("number")).to_numpy()
 
 
@@ -223,7 +219,7 @@ def parse_bounds(text: str | None) -> Bounds:
         if name not in known or not equals:
             expected = f"name=value, with names among {', '.join(known)}"
             fix = "for example --bounds inputs=0.2,outputs=0.1"
-            raise _refused("--bounds", expected, part, fix)
+            raise InvalidInput("--bounds", expected, part, fix)
         ends = [_value(end) for end in value.split(":")]
         values[name] = ends[0] if len(ends) == 1 else ends
     return Bounds(**values)
@@ -260,7 +256,7 @@ def parse_dtypes(given: Sequence[str]) -> dict[str, str]:
         name, _, dtype = (piece.strip() for piece in part.rpartition("="))
         if not name or dtype not in DTYPES:
             expected = f"column=dtype, with a dtype among {', '.join(DTYPES)}"
-            raise _refused("--dtype", expected, part, "for example --dtype agent=str")
+            raise InvalidInput("--dtype", expected, part, "for example --dtype agent=str")
         found[name] = dtype
     return found
 

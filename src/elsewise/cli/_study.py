@@ -71,8 +71,7 @@ def within(path: Path) -> Iterator[None]:
         yield
     except InvalidInput as error:
         place = ": ".join(filter(None, (str(path), error.argument.lstrip("-."))))
-        told = {name: getattr(error, name) for name in ("expected", "received", "fix")}
-        raise InvalidInput(place, **told) from error
+        raise InvalidInput(place, error.expected, error.received, error.fix) from error
 
 
 def read_study(path: Path) -> Study:
@@ -80,15 +79,15 @@ def read_study(path: Path) -> Study:
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError, TypeError) as error:
-        expected, fix = "a study file (TOML)", "correct it; docs/questions.md shows one"
-        raise InvalidInput("", expected=expected, received=error, fix=fix) from error
+        fix = "correct it; docs/questions.md shows one"
+        raise InvalidInput("", "a study file (TOML)", error, fix) from error
     study = from_mapping(Study, content, "")
     for place, text in enumerate(study.assertions, start=1):
         _parts(text, place)
     if study.model is not None and Path(study.model).suffix != ".skops":
         expected = "a .skops file, which can be read without running code"
         fix = "name other models on the command line, with --model"
-        raise InvalidInput("model", expected=expected, received=repr(study.model), fix=fix)
+        raise InvalidInput("model", expected, repr(study.model), fix)
     return study
 
 
@@ -106,7 +105,7 @@ def _parts(text: str, place: int) -> tuple[str, str, float]:
     if found is None or not math.isfinite(number):
         expected = "a name, a comparison (<, <=, >, >=, ==, !=) and a number"
         fix = 'for example "reached >= 0.6"'
-        raise InvalidInput(f"assertions[{place}]", expected=expected, received=repr(text), fix=fix)
+        raise InvalidInput(f"assertions[{place}]", expected, repr(text), fix)
     return found[1], found[2], number
 
 
@@ -132,8 +131,8 @@ def findings(study: Study, explanation: Explanation) -> list[Finding]:
         name, comparison, number = _parts(text, place)
         if name not in known:
             expected = f"a number that this answer has: {', '.join(known)}"
-            which, fix = f"assertions[{place}]", f"did you mean {nearest(name, known)!r}"
-            raise InvalidInput(which, expected=expected, received=repr(name), fix=fix)
+            fix = f"did you mean {nearest(name, known)!r}"
+            raise InvalidInput(f"assertions[{place}]", expected, repr(name), fix)
         holds = COMPARISONS[comparison](known[name], number)
         made.append(Finding(text, holds, f"{name} is {amount(known[name])}"))
     return made

@@ -138,4 +138,4 @@ def _bound_as_given(
     expected = "a torch module, a fitted estimator or a function frame -> scores"
     received = repr(model) if isinstance(model, type) else type(model).__name__
     fix = "pass the fitted model itself, or wrap its predictions in a function"
-    raise InvalidInput("model", expected=expected, received=received, fix=fix)
+    raise InvalidInput("model", expected, received, fix)

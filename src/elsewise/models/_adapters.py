@@ -81,16 +81,14 @@ def read_columns(
         if list(names) not in numbered:
             expected = f"a model fitted on columns of the frame {own}"
             fix = "explain the frame the model was fitted on, with those columns"
-            received = f"one that also needs {missing}"
-            raise InvalidInput("model", expected=expected, received=received, fix=fix)
+            raise InvalidInput("model", expected, f"one that also needs {missing}", fix)
         count = len(names)
     if count is None:
         return own, lambda frame: frame[own]
     if count != len(own):
         expected = f"a model fitted on the frame's {len(own)} columns"
-        received = f"one fitted on {count} columns"
         fix = "explain the columns the model was fitted on, in the same order"
-        raise InvalidInput("model", expected=expected, received=received, fix=fix)
+        raise InvalidInput("model", expected, f"one fitted on {count} columns", fix)
     return own, lambda frame: frame[own].to_numpy()
 
 

@@ -80,7 +80,7 @@ def estimator(estimator: Any, output: Hashable | None = None) -> EstimatorModel:
     if isinstance(estimator, type) or not is_estimator(estimator):
         expected = "a fitted estimator with predict_proba, decision_function or predict"
         fix = "pass the fitted object, or wrap a function with elsewise.models.function"
-        raise InvalidInput("estimator", expected=expected, received=repr(estimator), fix=fix)
+        raise InvalidInput("estimator", expected, repr(estimator), fix)
     return EstimatorModel(estimator=estimator, output=output)
 
 

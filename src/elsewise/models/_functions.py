@@ -83,11 +83,10 @@ def function(
     for argument, given in (("values", values), ("gradient", own)):
         if not callable(given):
             expected, fix = "a function that takes a DataFrame", "pass the function itself"
-            received = type(given).__name__
-            raise InvalidInput(argument, expected=expected, received=received, fix=fix)
+            raise InvalidInput(argument, expected, type(given).__name__, fix)
     if gradient is not None and smooth is False:
-        expected, fix = "True or None beside a gradient", "leave out gradient or smooth"
-        raise InvalidInput("smooth", expected=expected, received="False", fix=fix)
+        fix = "leave out gradient or smooth"
+        raise InvalidInput("smooth", "True or None beside a gradient", "False", fix)
     return FunctionModel(values=values, gradient=gradient, smooth=smooth, probability=probability)
 
 

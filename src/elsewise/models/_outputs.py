@@ -186,8 +186,7 @@ def select_by_position(output: Any, columns: int) -> tuple[int, ...]:
 
 def reject_output(output: object, expected: str) -> InvalidInput:
     """Build the error for an ``output`` the model does not have."""
-    fix = "name one of the model's outputs"
-    return InvalidInput("output", expected=expected, received=repr(output), fix=fix)
+    return InvalidInput("output", expected, repr(output), "name one of the model's outputs")
 
 
 def movable_columns(encoder: Encoder) -> np.ndarray:

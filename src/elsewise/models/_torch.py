@@ -97,9 +97,8 @@ def torch_model(
     True
     """
     if not is_torch_module(module):
-        expected = "a torch.nn.Module"
         fix = "pass the module, or use elsewise.models.function for a function"
-        raise InvalidInput("module", expected=expected, received=type(module).__name__, fix=fix)
+        raise InvalidInput("module", "a torch.nn.Module", type(module).__name__, fix)
     if device is not None:
         module = _copy_to(module, device)
     return TorchModel(
@@ -117,9 +116,9 @@ def _copy_to(module: Any, device: str) -> Any:
     try:
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:
-        expected, received = "a device this torch can use", f"{device!r} ({error})"
+        received = f"{device!r} ({error})"
         fix = "install a torch built for it, or leave device out to stay where the module is"
-        raise InvalidInput("device", expected=expected, received=received, fix=fix) from error
+        raise InvalidInput("device", "a device this torch can use", received, fix) from error
     return copy.deepcopy(module).to(device)
 
 
@@ -252,12 +251,8 @@ class TorchOutputs:
         if isinstance(codes, np.ndarray):
             codes = torch.from_numpy(np.ascontiguousarray(codes))
         if codes.device != home:
-            expected, received = (
-                f"codes on {home}, the device of the model",
-                f"codes on {codes.device}",
-            )
-            fix = "move them with Outputs.place(codes)"
-            raise InvalidInput("codes", expected=expected, received=received, fix=fix)
+            expected, received = f"codes on {home}, the device of the model", f"on {codes.device}"
+            raise InvalidInput("codes", expected, received, "move them with Outputs.place(codes)")
         return codes
 
     def _like(self, tensor: Any, codes: Array) -> Array:
@@ -316,9 +311,8 @@ def _home(module: Any) -> tuple[Any, Any]:
     tensors = [*module.parameters(), *module.buffers()]
     devices = sorted({str(tensor.device) for tensor in tensors})
     if len(devices) > 1:
-        expected, received = "a module on one device", f"parameters on {', '.join(devices)}"
-        fix = "move it with module.to(device)"
-        raise InvalidInput("model", expected=expected, received=received, fix=fix)
+        received, fix = f"parameters on {', '.join(devices)}", "move it with module.to(device)"
+        raise InvalidInput("model", "a module on one device", received, fix)
     dtype = next((tensor.dtype for tensor in tensors if tensor.is_floating_point()), None)
     return torch.device(devices[0] if devices else "cpu"), dtype
 
