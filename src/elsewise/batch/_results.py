@@ -1,57 +1,19 @@
-"""Many answers: on their way between processes, by name, in one table, on one page."""
+"""Many answers: by name, in one table, on one page."""
 
 from __future__ import annotations
 
-import pickle
-import traceback
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import cloudpickle
-import numpy as np
 import pandas as pd
 
 from elsewise._arrays import changed_cells, to_numpy
 from elsewise._storage import write_text
-from elsewise.errors import InvalidInput
 from elsewise.explanation import Explanation
 from elsewise.models import bind_for_search, settled
 from elsewise.request import Request
-
-
-def dumps_array(value: Any, argument: str) -> np.ndarray:
-    """Return a value as bytes, an array uint8 (m,), or refuse it in the name of its argument.
-
-    An array, because joblib maps a large one into the memory of all workers and Dask sends it to
-    a worker once, however many tasks share it.
-
-    Examples
-    --------
-    >>> loads_array(dumps_array(lambda x: x + 1, "model"))(1)
-    2
-    """
-    try:
-        content = cloudpickle.dumps(value)
-    except Exception as error:  # what pickling raises depends on what is being pickled
-        expected = "something that can be pickled, to travel to the workers"
-        received = f"{type(value).__name__} ({type(error).__name__}: {error})"
-        fix = "use jobs=1, or joblib.parallel_config(backend='threading')"
-        raise InvalidInput(argument, expected, received, fix) from error
-    return np.frombuffer(content, dtype=np.uint8)
-
-
-def loads_array(content: np.ndarray) -> Any:
-    """Return what a parcel holds, its own copy of it."""
-    return pickle.loads(content.tobytes())
-
-
-def drop_model(explanation: Explanation) -> Explanation:
-    """Return the explanation without the model bound to its codes, which can be bound again."""
-    nothing: Any = None
-    problem = replace(explanation.problem, outputs=nothing, precise=nothing)
-    return replace(explanation, problem=problem)
 
 
 def rebind_model(explanation: Explanation, model: Any) -> Explanation:
@@ -71,18 +33,6 @@ class Failure:
     """Kind and message of the exception."""
     traceback: str
     """Where it was raised."""
-
-
-def failure(error: Exception) -> Failure:
-    """Return an exception as text.
-
-    Examples
-    --------
-    >>> failure(ZeroDivisionError("no luck")).error
-    'ZeroDivisionError: no luck'
-    """
-    text = "".join(traceback.format_exception(error))
-    return Failure(error=f"{type(error).__name__}: {error}", traceback=text)
 
 
 def title(parts: tuple[Hashable, ...], name: Hashable) -> str:

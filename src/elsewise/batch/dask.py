@@ -17,7 +17,7 @@ import pandas as pd
 from pandas.api import types
 
 from elsewise._explain import explain_request
-from elsewise.batch._results import drop_model
+from elsewise.batch._run import drop_model
 from elsewise.certificate import Certificate, Evidence
 from elsewise.errors import InvalidInput, MissingExtra, bad_column
 from elsewise.explanation import Explanation

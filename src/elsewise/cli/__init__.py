@@ -25,19 +25,10 @@ from elsewise import report as reports
 from elsewise._difference import difference as difference_of
 from elsewise._explain import explain as explain_rows
 from elsewise._storage import folder_in_place, read_json, write_text
-from elsewise.cli import _demo
+from elsewise.cli import _demo, _inputs
 from elsewise.cli._console import ended_by, give_up, interruptible, say, tell
 from elsewise.cli._exports import check_formats, export, write_table
-from elsewise.cli._inputs import (
-    load_model,
-    make_schema,
-    parse_bounds,
-    parse_dtypes,
-    parse_functional,
-    parse_target,
-    read_table,
-)
-from elsewise.cli._options import NEEDED, PARSER, command
+from elsewise.cli._options import PARSER, command
 from elsewise.cli._study import Finding, Study, findings, junit, markdown, read_study, within
 from elsewise.errors import ElsewiseError, InvalidInput, SavedRunError
 from elsewise.policy import Policy
@@ -53,7 +44,7 @@ CERTIFIED, FAILED, BAD_INPUT, NOT_FEASIBLE, INTERRUPTED = 0, 1, 2, 3, 130
 COMMAND, POLICY = "command.json", "policy.json"
 
 
-@command("--out --seed --json")
+@command("--out --seed --json", out=("elsewise-demo", "Folder for report.html and explore.html."))
 def demo(given: Namespace) -> int:
     """Explain a credit model on built-in data and write a report."""
     silent = given.quiet or given.json
@@ -71,15 +62,14 @@ def demo(given: Namespace) -> int:
 @command(
     "rows --model --target --bounds --output --trust --freeze --drop --dtype --schema --background "
     "--out --export --name --certify --population --frontier --seconds --seed --json",
-    model=NEEDED,
-    target=NEEDED,
     name={"default": "model output"},
+    out=("run", "Folder for the run, its exports and report.html."),
 )
 def explain(given: Namespace) -> int:
     """Explain rows and write the run, its exports and a report to a folder."""
     # Options are called like the keys of a study, but for its assertions.
     known: dict[str, Any] = {f.name: getattr(given, f.name, ()) for f in fields(Study)}
-    known["bounds"] = parse_bounds(given.bounds)
+    known["bounds"] = _inputs.parse_bounds(given.bounds)
     asked = Study(**known)
     kinds, progress = check_formats(given.export), False if given.quiet else None
     question = _question(asked, Path(), given)
@@ -102,20 +92,19 @@ def explain(given: Namespace) -> int:
 
 def _question(asked: Study, folder: Path, given: Namespace) -> dict[str, Any]:
     """Return the arguments of `elsewise.explain` for a question about files in a folder."""
-    target = parse_target(asked.target, folder)
+    target = _inputs.parse_target(asked.target, folder)
     if given.model is None and asked.model is None:
         fix = "name a .skops file there, or any model with --model"
         raise InvalidInput("model", "a model", "none", fix)
     named = asked.schema, asked.background
     schema, other = (None if name is None else folder / name for name in named)
-    rows, background = _tables(folder / asked.rows, other, asked.drop, asked.dtype)
+    rows, background = _inputs.read_tables(folder / asked.rows, other, asked.drop, asked.dtype)
+    model = given.model or str(folder / str(asked.model))
     return {
-        "model": load_model(
-            given.model or str(folder / str(asked.model)), asked.output, given.trust
-        ),
+        "model": _inputs.load_model(model, asked.output, given.trust),
         "rows": rows,
         "target": target,
-        "schema": make_schema(rows, background, schema, asked.freeze),
+        "schema": _inputs.make_schema(rows, background, schema, asked.freeze),
         "background": background,
         "bounds": asked.bounds,
         "certify": asked.certify,
@@ -153,18 +142,18 @@ def _end(
 @command(
     "before after --model --of --output --trust --cluster --confidence --drop --dtype --schema "
     "--out --seed --json",
-    model=NEEDED,
+    out=("difference.html", "The page; beside it the numbers, as .npz."),
 )
 def difference(given: Namespace) -> None:
     """Say which attributes a change of scores between two samples goes through."""
-    functional = parse_functional(given.of)
-    tables = _tables(given.before, given.after, given.drop, given.dtype, "after")
+    functional = _inputs.parse_functional(given.of)
+    tables = _inputs.read_tables(given.before, given.after, given.drop, given.dtype, "after")
     file = None if given.schema is None else Path(given.schema)
     found = difference_of(
-        load_model(given.model, given.output, given.trust),
+        _inputs.load_model(given.model, given.output, given.trust),
         *tables,
         functional=functional,
-        schema=None if file is None else make_schema(tables[0], None, file, ()),
+        schema=None if file is None else _inputs.make_schema(tables[0], None, file, ()),
         clusters=given.cluster,
         confidence=given.confidence,
         seed=given.seed,
@@ -175,7 +164,7 @@ def difference(given: Namespace) -> None:
     tell(record, f"{found}\n\nReport: {place}", given)
 
 
-@command("run --out --name --rows")
+@command("run --out --name --rows", out=(None, "The page; by default report.html in the run."))
 def report(given: Namespace) -> None:
     """Write the report of a saved run."""
     run = given.run
@@ -191,7 +180,7 @@ def report(given: Namespace) -> None:
     tell({}, f"Report: {place}", given)
 
 
-@command("run --out --name")
+@command("run --out --name", out=(None, "The page; else explore.html in the run."))
 def explore(given: Namespace) -> None:
     """Write a page of a saved run to play with: fewer moves, other features, one group, one row."""
     run = given.run
@@ -202,13 +191,13 @@ def explore(given: Namespace) -> None:
 
 @command(
     "run --k --model --output --trust --cells --rule --reach --budget --json",
-    model={"help": "As in explain; without it the run's saved policy is printed."},
+    model={"required": False, "help": "As in explain; without it the saved policy is printed."},
 )
 def policy(given: Namespace) -> int:
     """Say what a run comes to in a few actions, and keep it in the run."""
     run, place = given.run, given.run / POLICY
     if given.model is not None:
-        explanation = load(run, model=load_model(given.model, given.output, given.trust))
+        explanation = load(run, model=_inputs.load_model(given.model, given.output, given.trust))
         who = "rule" if given.rule else "choose"
         limits = {"reach": given.reach, "budget": given.budget}
         found = explanation.policy(given.k, cells=given.cells, assign=who, **limits)
@@ -223,7 +212,7 @@ def policy(given: Namespace) -> int:
     return code
 
 
-@command("runs --out --name --json")
+@command("runs --out --name --json", out=("comparison.html", "The page."))
 def compare(given: Namespace) -> None:
     """Compare saved runs on one page."""
     runs = dict(zip(_distinct(given.runs), given.runs, strict=True))
@@ -241,32 +230,34 @@ def compare(given: Namespace) -> None:
 
 @command(
     "run rows --model --output --trust --drop --dtype --out",
-    model=NEEDED,
+    out=("moved.csv", "A .csv or .parquet file."),
 )
 def apply(given: Namespace) -> None:
     """Move new rows as the saved run moved its own."""
-    explanation = load(given.run, model=load_model(given.model, given.output, given.trust))
+    explanation = load(given.run, model=_inputs.load_model(given.model, given.output, given.trust))
     # What the run has as text is text here, too: codes that look like numbers.
     known = zip(explanation.encoder.columns, explanation.encoder.tables, strict=True)
     texts = [n for n, t in known if t is not None and all(isinstance(v, str) for v in t.values)]
-    table, _ = _tables(given.rows, None, given.drop, given.dtype, texts=texts)
+    table, _ = _inputs.read_tables(given.rows, None, given.drop, given.dtype, texts=texts)
     moved = explanation.apply(table)
     place, escaped = write_table(moved, given.out)
     notices = "".join(f"Notice: {notice}\n" for notice in moved.attrs.get("notices", ()))
     tell({}, f"{notices}{_escaped_notice(escaped)}{len(table):,} rows written: {place}", given)
 
 
-@command("rows --background --freeze --drop --dtype --out")
+@command(
+    "rows --background --freeze --drop --dtype --out", out=("schema.toml", "The file to edit.")
+)
 def schema(given: Namespace) -> None:
     """Write what the columns are and how they may move, to be edited and given to explain."""
-    table, other = _tables(given.rows, given.background, given.drop, given.dtype)
-    found = make_schema(table, other, None, given.freeze)
+    table, other = _inputs.read_tables(given.rows, given.background, given.drop, given.dtype)
+    found = _inputs.make_schema(table, other, None, given.freeze)
     tell({}, f"{found}\n\nSchema: {write_text(found.to_toml(), given.out)}", given)
 
 
 @command(
     "study --model --trust --junit --markdown --report --json",
-    model={"help": "As in explain, in place of the study's."},
+    model={"required": False, "help": "As in explain, in place of the study's."},
 )
 def check(given: Namespace) -> int:
     """Ask a stored question: exit code 0 if its assertions hold, 1 if one fails, 2 if broken."""
@@ -329,29 +320,6 @@ def _escaped_notice(count: int) -> str:
     """Return a line about texts that were escaped; nothing where none was."""
     said = f"Notice: {count:,} texts in CSV files that look like formulas begin with '\n"
     return said if count else ""
-
-
-def _tables(
-    rows: str | Path,
-    background: str | Path | None,
-    drop: Sequence[str],
-    dtype: Sequence[str],
-    second: str = "--background",
-    texts: Sequence[str] = (),
-) -> tuple[Any, Any]:
-    """Read rows and background without the dropped columns; ``texts`` are read as text."""
-    named = parse_dtypes(dtype)
-    dtypes = dict.fromkeys(texts, "str") | named
-    found = [read_table(Path(rows), "rows", dtypes)]
-    if background is not None:
-        found.append(read_table(Path(background), second, dtypes))
-    for option, name in [*(("--drop", n) for n in drop), *(("--dtype", n) for n in named)]:
-        if not any(name in part.columns for part in found):
-            expected = f"columns of the rows: {', '.join(map(str, found[0].columns))}"
-            fix = "check the spelling, and repeat the option for names with commas"
-            raise InvalidInput(option, expected, name, fix)
-    kept, *other = (part.drop(columns=list(drop), errors="ignore") for part in found)
-    return kept, other[0] if other else None
 
 
 def _about(run: Path) -> dict[str, Any]:

@@ -70,6 +70,29 @@ def read_table(
         return table.astype({name: known[name] for name in known if name in table.columns})
 
 
+def read_tables(
+    rows: str | Path,
+    background: str | Path | None,
+    drop: Sequence[str],
+    dtype: Sequence[str],
+    second: str = "--background",
+    texts: Sequence[str] = (),
+) -> tuple[Any, Any]:
+    """Read rows and background without the dropped columns; ``texts`` are read as text."""
+    named = parse_dtypes(dtype)
+    dtypes = dict.fromkeys(texts, "str") | named
+    found = [read_table(Path(rows), "rows", dtypes)]
+    if background is not None:
+        found.append(read_table(Path(background), second, dtypes))
+    for option, name in [*(("--drop", n) for n in drop), *(("--dtype", n) for n in named)]:
+        if not any(name in part.columns for part in found):
+            expected = f"columns of the rows: {', '.join(map(str, found[0].columns))}"
+            fix = "check the spelling, and repeat the option for names with commas"
+            raise InvalidInput(option, expected, name, fix)
+    kept, *other = (part.drop(columns=list(drop), errors="ignore") for part in found)
+    return kept, other[0] if other else None
+
+
 def parse_functional(text: str) -> str | tuple[str, float]:
     """Return what ``mean``, ``share:0.5`` or ``quantile:0.9`` asks about.
 

@@ -17,7 +17,6 @@ FILE: dict[str, Any] = {"type": Path}
 NUMBER: dict[str, Any] = {"type": float}
 FLAG: dict[str, Any] = {"action": "store_true"}
 NAMES: dict[str, Any] = {"action": "extend", "type": names_in, "default": []}
-NEEDED: dict[str, Any] = {"required": True}
 
 ARGUMENTS: dict[str, dict[str, Any]] = {
     "rows": {"help": "The rows: a .csv or .parquet file."},
@@ -27,30 +26,27 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "runs": FILE | {"nargs": "+", "help": "Folders that `elsewise explain` wrote."},
     "study": FILE | {"help": "A .toml file with data, model, question, assertions."},
     "--model": {
-        "help": "A .skops file, a .joblib or .pickle file (loading it runs its code), module:name."
+        "required": True,
+        "help": "A .skops file, a .joblib or .pickle file (loading it runs its code), module:name.",
     },
     "--trust": NAMES | {"help": "A type in a .skops file that may be loaded; repeat or a,b."},
     "--output": {"help": "The class to explain, of several."},
     "--target": {
+        "required": True,
         "help": "at_most:0.4, at_least:0.6, constant:1, shift:-0.1, scale:0.5, share:0.6, "
-        "sample:scores.csv[,column], group:scores.csv, distribution:beta,2,5."
+        "sample:scores.csv[,column], group:scores.csv, distribution:beta,2,5.",
     },
     "--bounds": {
         "help": "inputs=0.2,outputs=0.1,moves=0.5,confidence=0.95,trim=0.05,method=auto,"
         "support=0:1,cutoff=0.5,reach=0.95,rows_moved=0.1,cells_per_row=2; all optional."
     },
-    "--background": {
-        "help": "Rows that give scales and observed ranges, such as the training data."
-    },
+    "--background": {"help": "Rows that give scales and ranges, such as the training data."},
     "--freeze": NAMES | {"help": "Columns that must not change; repeat or a,b."},
     "--drop": NAMES | {"help": "Columns to leave out, such as the outcome."},
     "--dtype": NAMES | {"help": "How a column is read: agent=str keeps codes text; repeat or a,b."},
     "--schema": {"help": "A file that `elsewise schema` wrote."},
     "--certify": {"default": "auto", "help": "auto, held-out or in-sample."},
-    "--population": {
-        "default": "sample",
-        "help": "sample, or all where the rows are the whole population.",
-    },
+    "--population": {"default": "sample", "help": "sample, or all: the rows are everybody."},
     "--frontier": FLAG | {"help": "Add how far for how close to the report; takes longer."},
     "--seconds": NUMBER | {"help": "Time budget of the search."},
     "--seed": {"type": int, "default": 0, "help": "The same seed gives the same result."},
@@ -71,17 +67,6 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "--out": FILE,
     "--quiet -q": FLAG | {"help": "Print nothing but errors."},
     "--json": FLAG | {"help": "Print one JSON object."},
-}
-# What --out is for each command: its default, None for a place in the run, and what is said of it.
-OUT = {
-    "demo": ("elsewise-demo", "Folder for report.html and explore.html."),
-    "explain": ("run", "Folder for the run, its exports and report.html."),
-    "difference": ("difference.html", "The page; beside it the numbers, as .npz."),
-    "report": (None, "The page; by default report.html in the run."),
-    "explore": (None, "The page; else explore.html in the run."),
-    "compare": ("comparison.html", "The page."),
-    "apply": ("moved.csv", "A .csv or .parquet file."),
-    "schema": ("schema.toml", "The file to edit."),
 }
 
 
@@ -105,11 +90,13 @@ PARSER.add_argument("--version", action="version", version=f"elsewise {version('
 _COMMANDS = PARSER.add_subparsers(required=True, metavar="command", title="commands")
 
 
-def command(names: str, **changes: dict[str, Any]) -> Callable[[Run], Run]:
+def command(
+    names: str, out: tuple[str | None, str] = (None, ""), **changes: dict[str, Any]
+) -> Callable[[Run], Run]:
     """Make a function of the parsed arguments the command of its name.
 
-    ``names`` are those of `ARGUMENTS` that it takes, without dashes; ``changes`` say by name what
-    is different about one of them.
+    ``names`` are those of `ARGUMENTS` that it takes, ``out`` the default of ``--out`` and what is
+    said of it; ``changes`` say by name, without dashes, what is different about another one.
     """
 
     def add(run: Run) -> Run:
@@ -118,7 +105,7 @@ def command(names: str, **changes: dict[str, Any]) -> Callable[[Run], Run]:
         for name in [*names.split(), "--quiet -q"]:
             options = ARGUMENTS[name] | changes.get(name.lstrip("-"), {})
             if name == "--out":
-                options["default"], options["help"] = OUT[run.__name__]
+                options["default"], options["help"] = out
             if options.get("default"):
                 options["help"] += " Default: %(default)s."
             parser.add_argument(*name.split(), **options)

@@ -6,7 +6,7 @@ boosters; results of statsmodels; any function of a frame.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -44,6 +44,13 @@ __all__ = [
     "torch_model",
     "unusable",
 ]
+
+# Of each kind of model: how it is told, described and, once described, bound.
+KINDS: tuple[tuple[Any, Any, type, Callable[..., Outputs]], ...] = (
+    (is_torch_module, torch_model, TorchModel, bind_torch),
+    (is_estimator, estimator, EstimatorModel, bind_estimator),
+    (callable, function, FunctionModel, bind_function),
+)
 
 
 def bind(
@@ -122,19 +129,11 @@ def _bound_as_given(
     model: Any, encoder: Encoder, output: Hashable | None, probe: np.ndarray
 ) -> Outputs:
     """Return the outputs of codes as they are, whatever kind of model it is."""
-    fitted = not isinstance(model, type)
-    if is_torch_module(model):
-        model = torch_model(model)
-    elif fitted and is_estimator(model):
-        model = estimator(model)
-    elif fitted and callable(model):
-        model = function(model)
-    if isinstance(model, TorchModel):
-        return bind_torch(model, encoder, output, probe)
-    if isinstance(model, EstimatorModel):
-        return bind_estimator(model, encoder, output, probe)
-    if isinstance(model, FunctionModel):
-        return bind_function(model, encoder, output, probe)
+    for is_one, describe, description, bind_one in KINDS:
+        if not isinstance(model, type) and is_one(model):
+            model = describe(model)
+        if isinstance(model, description):
+            return bind_one(model, encoder, output, probe)
     expected = "a torch module, a fitted estimator or a function frame -> scores"
     received = repr(model) if isinstance(model, type) else type(model).__name__
     fix = "pass the fitted model itself, or wrap its predictions in a function"

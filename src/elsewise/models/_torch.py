@@ -251,8 +251,8 @@ class TorchOutputs:
         if isinstance(codes, np.ndarray):
             codes = torch.from_numpy(np.ascontiguousarray(codes))
         if codes.device != home:
-            expected, received = f"codes on {home}, the device of the model", f"on {codes.device}"
-            raise InvalidInput("codes", expected, received, "move them with Outputs.place(codes)")
+            expected, fix = f"codes on {home}, as the model", "move them with Outputs.place(codes)"
+            raise InvalidInput("codes", expected, f"codes on {codes.device}", fix)
         return codes
 
     def _like(self, tensor: Any, codes: Array) -> Array:
