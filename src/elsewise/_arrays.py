@@ -76,6 +76,17 @@ def to_numpy(array: Array) -> np.ndarray:
     return np.asarray(array)
 
 
+def to_double(array: Array) -> np.ndarray:
+    """Return a copy of ``array`` as NumPy in double precision.
+
+    Examples
+    --------
+    >>> to_double(np.ones(2, dtype=np.float32))
+    array([1., 1.])
+    """
+    return to_numpy(array).astype(np.float64)
+
+
 def asarray_like(array: Array, reference: Array) -> Array:
     """Return ``array`` in the library and on the device of ``reference``; floats take its dtype."""
     values: Array = np.asarray(array) if not compat.is_array_api_obj(array) else array

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from elsewise._arrays import Array, changed_cells, to_numpy
+from elsewise._arrays import changed_cells, to_double, to_numpy
 from elsewise.errors import InvalidInput
 from elsewise.features import Attribute, Schema, attributes
 from elsewise.text import amount, one_line
@@ -111,7 +111,7 @@ def columns_of(explanation: Explanation) -> tuple[Column, ...]:
     >>> [(column.name, column.kind) for column in columns_of(explanation)]
     [('a', 'integer'), ('home', 'one-hot group')]
     """
-    before, after = _double(explanation.problem.factual), _double(explanation.rows.codes)
+    before, after = to_double(explanation.problem.factual), to_double(explanation.rows.codes)
     source = to_numpy(explanation.problem.embedding.source)
     return columns_between(explanation.problem.schema, source, before, after)
 
@@ -162,8 +162,4 @@ def column_named(explanation: Explanation, name: Hashable) -> Column:
 def embedded(explanation: Explanation) -> tuple[np.ndarray, np.ndarray]:
     """Return factual and counterfactual rows, each (n, d), where distances are measured."""
     embed = explanation.problem.embedding.embed
-    return _double(embed(explanation.problem.factual)), _double(embed(explanation.rows.codes))
-
-
-def _double(array: Array) -> np.ndarray:
-    return to_numpy(array).astype(np.float64)
+    return to_double(embed(explanation.problem.factual)), to_double(embed(explanation.rows.codes))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from elsewise._arrays import to_numpy
+from elsewise._arrays import to_double, to_numpy
 from elsewise.analysis._columns import Column, columns_of, embedded, rows_words
 from elsewise.analysis._tree import Leaf, sub_populations
 from elsewise.errors import check_count
@@ -146,7 +146,7 @@ def _effect(
     if explanation.model is None or not columns:
         return None
     problem, asked = explanation.problem, explanation.main_output
-    codes = to_numpy(problem.factual).astype(np.float64)
+    codes = to_double(problem.factual)
     moved = np.any([column.moved for column in columns], axis=0)
     full = float((explanation.outputs - explanation.factual_outputs)[moved, asked].sum())
     if full == 0.0:

@@ -6,14 +6,15 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from math import inf, isfinite
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from elsewise._arrays import to_numpy
+from elsewise._arrays import to_double
 from elsewise._resources import using
-from elsewise.errors import InvalidInput
+from elsewise.errors import InvalidInput, check_count
 from elsewise.policy._actions import movables
 from elsewise.policy._candidates import Ground, Table, propose, refine
 from elsewise.policy._cost_table import Standing, Trial, prices_of
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 FIT_ROWS = 1000
 """Most rows in need that actions are chosen on."""
+DEFAULTS = "k=4 actions of cells=2 changes each are the defaults"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -106,32 +108,23 @@ def build_policy(
     >>> policy.lines[0].what, policy.explained.arriving
     ('set debt to 6', 25)
     """
-    _check_count("k", k)
-    _check_count("cells", cells)
+    k, cells = check_count("k", k, DEFAULTS), check_count("cells", cells, DEFAULTS)
     if assign not in ("choose", "rule"):
         fix = "'choose' lets each row take the cheapest action that brings it there"
-        expected = "'choose' or 'rule'"
-        raise InvalidInput("assign", expected=expected, received=repr(assign), fix=fix)
+        raise InvalidInput("assign", "'choose' or 'rule'", repr(assign), fix)
     limits = {"budget": budget, "cost_per_row": cost_per_row}
     for name, value in {**limits, "rows_moved": rows_moved, "reach": reach}.items():
         top = inf if name in limits else 1.0
-        number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+        number = isinstance(value, Real) and not isinstance(value, bool)
         if value is not None and not (number and 0 < value <= top):
             expected = "a number above 0, or None" if top == inf else "a share in (0, 1]"
-            fix = "leave it out for no limit"
-            raise InvalidInput(name, expected=expected, received=repr(value), fix=fix)
+            raise InvalidInput(name, expected, repr(value), "leave it out for no limit")
     caps = Caps(rows=0, total=0, share=reach, moved=rows_moved, budget=budget)
     most = inf if cost_per_row is None else float(cost_per_row)
     with using(explanation.settings.resources):
-        study = _study(explanation, target, cost, most, caps, int(cells), assign == "rule")
-        table, chosen = refine(study.ground, study.table, partial(_chosen, study, int(k)))
-        return _counted(_assigned(replace(study, table=table), int(k), chosen))
-
-
-def _check_count(name: str, value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        fix = "k=4 actions of cells=2 changes each are the defaults"
-        raise InvalidInput(name, expected="a whole number >= 1", received=repr(value), fix=fix)
+        study = _study(explanation, target, cost, most, caps, cells, assign == "rule")
+        table, chosen = refine(study.ground, study.table, partial(_chosen, study, k))
+        return _counted(_assigned(replace(study, table=table), k, chosen))
 
 
 def _question(explanation: Explanation, target: Any) -> Question:
@@ -145,8 +138,7 @@ def _question(explanation: Explanation, target: Any) -> Question:
     if asked is None or asked.wanted is None:
         fix = "say when a row arrives: explanation.policy(target=targets.at_most(0.5))"
         expected = "at_least, at_most, share, label, or constant with a tolerance"
-        received = getattr(given, "name", repr(given))
-        raise InvalidInput("target", expected=expected, received=received, fix=fix)
+        raise InvalidInput("target", expected, getattr(given, "name", repr(given)), fix)
     return asked
 
 
@@ -161,8 +153,8 @@ def _study(
 ) -> Study:
     """Fill the table of rows in need by candidate actions; ``caps`` know of no rows yet."""
     problem, question = explanation.problem, _question(explanation, target)
-    codes = _double(problem.factual)
-    known = movables(problem.schema, np.concatenate([_double(problem.background), codes]))
+    codes = to_double(problem.factual)
+    known = movables(problem.schema, np.concatenate([to_double(problem.background), codes]))
     trial = Trial(
         problem=problem,
         encoder=explanation.encoder,
@@ -180,7 +172,7 @@ def _study(
     seen = seen[everything.needs[seen].cumsum() <= FIT_ROWS]
     fit = everything.take(seen)
     needing = fit.take(np.flatnonzero(fit.needs))
-    ends = _double(explanation.rows.codes)[seen[fit.needs]]
+    ends = to_double(explanation.rows.codes)[seen[fit.needs]]
     # What a row may cost is a filter on what was found, so that a refusal can say what is cheapest.
     ground = Ground(replace(trial, most=inf), known, needing, cells)
     table = propose(ground, ends, problem.generator("policy"))
@@ -189,7 +181,7 @@ def _study(
         if cap is not None and isfinite(cheapest) and cap < cheapest:
             expected = f"at least {cheapest:.4g}, the cost of the cheapest action that helps"
             fix = "raise it, or leave it out to see what can be reached"
-            raise InvalidInput(name, expected=expected, received=repr(cap), fix=fix)
+            raise InvalidInput(name, expected, repr(cap), fix)
     share = caps.share or (question.share if question.kind == "share" else None)
     inside = int((fit.short == 0).sum())
     caps = replace(caps, rows=len(seen), total=len(codes), inside=inside, share=share)
@@ -231,9 +223,8 @@ def _assigned(study: Study, k: int, start: np.ndarray | None) -> Policy:
     )
     _, line, best = made.take(study.ground.rows)
     price, tie = serve(best, study.ground.rows.ties, study.caps)
-    used = np.bincount(
-        line[is_served(best, study.ground.rows.ties, price, tie)], minlength=chosen.size
-    )
+    served = is_served(best, study.ground.rows.ties, price, tie)
+    used = np.bincount(line[served], minlength=chosen.size)
     # Actions that serve nobody are no part of the answer.
     order = np.argsort(-used, kind="stable")[: int((used > 0).sum())]
     kept = None if rules is None else tuple(rules[j] for j in order)
@@ -308,15 +299,14 @@ def _kept(policy: Policy, caps: Caps) -> Iterator[str]:
 
 def curve(policy: Policy, most: int, by: str) -> pd.DataFrame:
     """Return reach and cost of policies of 1, 2, ... actions, or at growing budgets."""
-    _check_count("most", most)
-    study, size = policy.studied, max(1, len(policy.lines))
-    budgets = np.linspace(0.0, policy.explained.cost, most + 1)[1:]
-    if by == "k":
-        cases = [(k, study.caps) for k in range(1, most + 1)]
-    elif by == "budget":
-        cases = [(size, replace(study.caps, budget=float(budget))) for budget in budgets]
-    else:
-        raise InvalidInput("by", expected="'k' or 'budget'", received=repr(by), fix="by='k'")
+    most, study = check_count("most", most, DEFAULTS), policy.studied
+    if by not in ("k", "budget"):
+        raise InvalidInput("by", "'k' or 'budget'", repr(by), "by='k'")
+    cases = [(k, study.caps) for k in range(1, most + 1)]
+    if by == "budget":
+        size = max(1, len(policy.lines))
+        budgets = np.linspace(0.0, policy.explained.cost, most + 1)[1:].tolist()
+        cases = [(size, replace(study.caps, budget=budget)) for budget in budgets]
     everything, clusters = study.everything, policy.explanation.problem.clusters
     chosen = np.arange(len(everything.codes)) if study.unseen is None else study.unseen
     chosen = chosen[everything.needs[chosen]][:FIT_ROWS]
@@ -331,7 +321,3 @@ def curve(policy: Policy, most: int, by: str) -> pd.DataFrame:
         found.append((k, budget, count.reach, count.mean_cost, limit, fit.reach))
     columns = ["k", "budget", "reach", "mean_cost", "limit", "reach_fit"]
     return pd.DataFrame(found, columns=columns)
-
-
-def _double(codes: Any) -> np.ndarray:
-    return to_numpy(codes).astype(np.float64)

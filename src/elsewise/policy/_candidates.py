@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from elsewise._arrays import to_numpy
+from elsewise._arrays import to_double
 from elsewise.policy._actions import (
     COARSE,
     MANTISSAS,
@@ -114,7 +114,7 @@ def propose(ground: Ground, ends: np.ndarray, rng: np.random.Generator) -> Table
     for _ in range(1, ground.cells):
         base = ground.fill(_foreseen(ground, base, singles, rng))
         found = found.joined(base)
-    background = to_numpy(trial.problem.background).astype(np.float64)
+    background = to_double(trial.problem.background)
     tried = background[rng.permutation(len(background))[: 4 * DONORS]]
     inside = tried[trial.standing(tried).short == 0][:DONORS]
     starts = rows.codes[rng.integers(len(rows.codes), size=len(inside))]
@@ -214,13 +214,12 @@ def _neighbours(ground: Ground, actions: Actions, extra: Actions) -> Iterator[Ac
 
 def _closest(mine: Actions, others: Actions, column: int) -> np.ndarray:
     """Return, bool (c, S), the other edits of the same kind next to each action's own."""
-    (way, size), (other_way, other_size) = (
-        (np.sign(add), np.where(add != 0, add, put))
-        for add, put in (
-            (mine.add[:, column, None], mine.put[:, column, None]),
-            (others.add[:, column], others.put[:, column]),
-        )
-    )
+
+    def parts(add: np.ndarray, put: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return np.sign(add), np.where(add != 0, add, put)
+
+    way, size = parts(mine.add[:, column, None], mine.put[:, column, None])
+    other_way, other_size = parts(others.add[:, column], others.put[:, column])
     gap = np.where(way == other_way, np.abs(size - other_size), np.inf)
     nearest = np.sort(gap, axis=1)[:, :NEAR].max(axis=1, initial=0.0)
     return np.asarray(np.isfinite(gap) & (gap <= nearest[:, None]))

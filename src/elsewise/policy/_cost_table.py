@@ -8,9 +8,9 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from elsewise._arrays import to_numpy
+from elsewise._arrays import changed_cells, to_double, to_numpy
 from elsewise._resources import block_rows
-from elsewise.errors import InvalidInput
+from elsewise.errors import InvalidInput, bad_column
 from elsewise.features import Encoder, Kind, Legal
 from elsewise.moves import row_noise
 from elsewise.policy._actions import Actions
@@ -26,13 +26,12 @@ def prices_of(problem: Problem, given: Mapping[Any, float] | None) -> list[float
         _ = problem.schema[name]  # refuses unknown names
         if not (isinstance(price, int | float | np.number) and 0 <= price < np.inf):
             fix = "0 is free of charge; freeze a column that must not change"
-            what, expected = f"cost of {name!r}", "a finite price >= 0"
-            raise InvalidInput(what, expected=expected, received=repr(price), fix=fix)
+            raise bad_column(name, "a finite price >= 0", repr(price), fix, what="cost of")
     lacking = [f.name for f in features if f.free and f.name not in known]
     if known and lacking:
         fix = f"add Schema.cost({lacking[0]!r}, per_unit=...), or freeze the column"
-        expected, received = "a price for every column that may move", f"none for {lacking[0]!r}"
-        raise InvalidInput("cost", expected=expected, received=received, fix=fix)
+        expected = "a price for every column that may move"
+        raise InvalidInput("cost", expected, f"none for {lacking[0]!r}", fix)
     return [float(known.get(f.name, 0.0)) for f in features] if known else None
 
 
@@ -73,7 +72,7 @@ class Trial:
     def outputs(self, codes: np.ndarray) -> np.ndarray:
         """Return the model's outputs (n, K) on codes (n, p)."""
         model = self.problem.outputs
-        return to_numpy(model.values(model.place(codes))).astype(np.float64)
+        return to_double(model.values(model.place(codes)))
 
     def short(self, outputs: np.ndarray) -> np.ndarray:
         """Return how far rows with outputs (n, K) are outside the wanted set, (n,); 0 inside."""
@@ -96,7 +95,7 @@ class Trial:
         """Return the cost (n,) of moving rows ``old`` to ``new``, codes (n, p)."""
         if self.cost is None:
             embed, place = self.problem.embedding.embed, self.problem.outputs.place
-            moves = to_numpy(embed(place(new)) - embed(place(old))).astype(np.float64)
+            moves = to_double(embed(place(new)) - embed(place(old)))
             return np.asarray(np.sum(moves**2, axis=1))
         if not callable(self.cost):
             features = self.problem.schema.features
@@ -109,8 +108,8 @@ class Trial:
         found = np.asarray(self.cost(self.encoder.present(old), self.encoder.present(new)), float)
         if found.shape != (len(old),) or not (found >= 0).all():
             received = f"shape {found.shape}, smallest {found.min(initial=np.inf):g}"
-            expected, fix = f"{len(old)} costs >= 0, one per row", "return one number per row"
-            raise InvalidInput("cost", expected=expected, received=received, fix=fix)
+            expected = f"{len(old)} costs >= 0, one per row"
+            raise InvalidInput("cost", expected, received, "return one number per row")
         return found
 
     def table(self, rows: Standing, actions: Actions) -> tuple[np.ndarray, np.ndarray]:
@@ -138,10 +137,9 @@ class Trial:
         """Fill one block of both tables, costs and short, in place."""
         costs, short = tables
         moved = actions.apply(codes, self.grid)
-        same = (moved == codes) | (np.isnan(moved) & np.isnan(codes))
-        reached = legal.legalize(moved)
-        ok = ((reached == moved) | (np.isnan(moved) & np.isnan(reached))).all(axis=2)
-        action, row = np.nonzero(ok & ~same.all(axis=2))
+        changed = changed_cells(codes, moved).any(axis=2)
+        legal_already = ~changed_cells(moved, legal.legalize(moved)).any(axis=2)
+        action, row = np.nonzero(changed & legal_already)
         if self.problem.obeys is not None and len(row):
             kept = self.problem.obeys(moved[action, row])
             action, row = action[kept], row[kept]

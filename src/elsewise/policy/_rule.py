@@ -62,10 +62,11 @@ def grow_rule(
     answers = np.array([holds([question], codes) for question in asked]).reshape(-1, len(codes))
     # Leaves large enough that an action which serves one serves rows like these, too.
     split = _Splits(answers, capped, max(smallest_leaf(len(codes)), len(codes) // (2 * most)))
-    root = _Leaf((), np.arange(len(codes)))
+    root = np.arange(len(codes))
     totals = split.totals(root)
     firsts = np.argsort(totals, kind="stable")[: FIRST if most > 1 else 0]
-    trees = [[root], *(split.grown(root, int(q), most) for q in firsts if np.isfinite(totals[q]))]
+    trees = [[split.leaf((), root)]]
+    trees += [split.grown(root, int(q), most) for q in firsts if np.isfinite(totals[q])]
     sums = [[capped[leaf.rows].sum(axis=0) for leaf in leaves] for leaves in trees]
     best = int(np.argmin([sum(one.min(initial=inf) for one in each) for each in sums]))
     return [
@@ -81,6 +82,10 @@ class _Leaf(NamedTuple):
     who: tuple[tuple[int, bool], ...]
     """Places of questions, and whether the answer is no."""
     rows: np.ndarray
+    gain: float
+    """What the best question saves here."""
+    question: int
+    """The best question."""
 
 
 class _Splits(NamedTuple):
@@ -93,36 +98,33 @@ class _Splits(NamedTuple):
     least: int
     """Fewest rows of a leaf."""
 
-    def totals(self, leaf: _Leaf) -> np.ndarray:
+    def totals(self, rows: np.ndarray) -> np.ndarray:
         """Return what both sides of each question pay by their best actions, (Q,)."""
-        mine, costs = self.answers[:, leaf.rows], self.capped[leaf.rows]
+        mine, costs = self.answers[:, rows], self.capped[rows]
         size = mine.sum(axis=1)
         yes = mine.astype(np.float64) @ costs
         found = yes.min(axis=1, initial=inf) + (costs.sum(axis=0) - yes).min(axis=1, initial=inf)
-        fits = (size >= self.least) & (leaf.rows.size - size >= self.least)
+        fits = (size >= self.least) & (rows.size - size >= self.least)
         return np.where(fits, found, inf)
 
-    def parted(self, leaf: _Leaf, question: int) -> list[_Leaf]:
-        """Return both sides of a question."""
-        yes = self.answers[question, leaf.rows]
-        sides = ((False, leaf.rows[yes]), (True, leaf.rows[~yes]))
-        return [_Leaf((*leaf.who, (question, negated)), rows) for negated, rows in sides]
+    def leaf(self, who: tuple[tuple[int, bool], ...], rows: np.ndarray) -> _Leaf:
+        """Return the leaf of some rows, with the question that saves most there."""
+        totals = self.totals(rows)
+        gain = self.capped[rows].sum(axis=0).min(initial=inf) - totals.min(initial=inf)
+        return _Leaf(who, rows, gain, int(totals.argmin()))
 
-    def grown(self, root: _Leaf, first: int, most: int) -> list[_Leaf]:
+    def grown(self, rows: np.ndarray, question: int, most: int) -> list[_Leaf]:
         """Ask a first question, then each time the one that saves most."""
-        leaves, splits = [], []
-        new = self.parted(root, first)
+        leaves: list[_Leaf] = []
+        who: tuple[tuple[int, bool], ...] = ()
         while True:
-            for leaf in new:
-                totals = self.totals(leaf)
-                gain = self.capped[leaf.rows].sum(axis=0).min(initial=inf) - totals.min(initial=inf)
-                leaves.append(leaf)
-                splits.append((gain, int(totals.argmin())))
-            place = int(np.argmax([gain for gain, _ in splits]))
-            gain, question = splits.pop(place)
-            if len(leaves) >= most or gain <= 1e-9:
+            yes = self.answers[question, rows]
+            leaves.append(self.leaf((*who, (question, False)), rows[yes]))
+            leaves.append(self.leaf((*who, (question, True)), rows[~yes]))
+            place = int(np.argmax([leaf.gain for leaf in leaves]))
+            if len(leaves) >= most or leaves[place].gain <= 1e-9:
                 return leaves
-            new = self.parted(leaves.pop(place), question)
+            who, rows, _, question = leaves.pop(place)
 
 
 def _questions(schema: Schema, codes: np.ndarray) -> list[Condition]:
