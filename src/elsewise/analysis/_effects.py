@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -152,15 +152,55 @@ def _weightings(rows: int, draws: int, rng: np.random.Generator) -> Iterator[np.
         yield rng.multinomial(rows, np.full(rows, 1.0 / rows), size=count).astype(np.float64)
 
 
-class _Measure(NamedTuple):
-    """A measure of the answers of some rows."""
+@dataclass(frozen=True, slots=True)
+class _Mean:
+    """The mean of a value of the outputs over some rows."""
 
     name: str
     group: str
-    rows: int
-    """Number of rows behind it."""
-    under: Callable[[np.ndarray, np.ndarray], np.ndarray]
-    """Outputs (n,) and R weightings (R, n) to its values (R,); NaN where it is not defined."""
+    who: np.ndarray
+    """ndarray (n,): 1 for the rows behind it, else 0."""
+    value: Callable[[np.ndarray], np.ndarray]
+    """Outputs (n,) to what the mean is of."""
+
+    @property
+    def rows(self) -> int:
+        """Number of rows behind it."""
+        return int(self.who.sum())
+
+    def under(self, outputs: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """Return the values (R,) for R weightings (R, n); NaN where it is not defined."""
+        return _ratio(weights @ (self.value(outputs) * self.who), weights @ self.who)
+
+
+class _RootMean(_Mean):
+    """The root of such a mean."""
+
+    def under(self, outputs: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """Return the values (R,) for R weightings (R, n)."""
+        return np.asarray(np.sqrt(_Mean.under(self, outputs, weights)))
+
+
+class _Auc(_Mean):
+    """Share of pairs of a 1 and a 0 in which the 1 has the larger output, ties one half."""
+
+    def under(self, outputs: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """Return the values (R,) for R weightings (R, n); labels are the ``value``."""
+        order = np.argsort(outputs, kind="stable")
+        # Ties are taken together: each place is one output value, with its ones and its zeros.
+        starts = np.flatnonzero(np.diff(outputs[order], prepend=-np.inf) > 0)
+        labels = self.value(outputs)
+        ones, zeros = (
+            np.add.reduceat((weights * self.who * side)[:, order], starts, axis=1)
+            for side in (labels, 1.0 - labels)
+        )
+        below = np.cumsum(zeros, axis=1) - zeros
+        ordered = np.sum(ones * (below + 0.5 * zeros), axis=1)
+        return _ratio(ordered, ones.sum(axis=1) * zeros.sum(axis=1))
+
+
+def _ratio(above: np.ndarray, below: np.ndarray) -> np.ndarray:
+    return np.where(below > 0, above / np.where(below > 0, below, 1.0), np.nan)
 
 
 def _measures(
@@ -169,7 +209,7 @@ def _measures(
     members: dict[str, np.ndarray],
     cutoff: float | None,
     classes: bool,
-) -> tuple[list[_Measure], dict[str, str]]:
+) -> tuple[list[_Mean], dict[str, str]]:
     """Return every measure that is asked for, and what differences between groups are called.
 
     Of labels (n,) missing ones are NaN; members are 1 for the rows (n,) of each group, else 0.
@@ -179,73 +219,37 @@ def _measures(
     if cutoff is not None:
         name, gap = f"share at or above {cutoff:g}", "demographic parity difference"
         columns[name] = lambda outputs: outputs >= cutoff
-    found = [_mean(each, ALL, value, np.ones(count)) for each, value in columns.items()]
+    found = [_Mean(each, ALL, np.ones(count), value) for each, value in columns.items()]
     if labels is not None:
         found += _accuracy(labels, cutoff, classes)
     for each, value in columns.items():
-        found += [_mean(each, group, value, who) for group, who in members.items()]
+        found += [_Mean(each, group, who, value) for group, who in members.items()]
     gaps = {name: gap}
     if classes and labels is not None:
         # Labels are 1, 0 or missing; a missing one counts in no group.
         true, rate = np.nan_to_num(labels), "true positive rate"
-        found += [_mean(rate, group, columns[name], who * true) for group, who in members.items()]
+        found += [_Mean(rate, group, who * true, columns[name]) for group, who in members.items()]
         gaps[rate] = "equal opportunity difference"
     return found, gaps
 
 
-def _accuracy(given: np.ndarray, cutoff: float | None, classes: bool) -> list[_Measure]:
+def _accuracy(given: np.ndarray, cutoff: float | None, classes: bool) -> list[_Mean]:
     """Return the measures that compare outputs with labels, over the rows that have one."""
     known, labels = (~np.isnan(given)).astype(np.float64), np.nan_to_num(given)
-    mean = _mean("mean error", ALL, lambda outputs: outputs - labels, known)
-    squared = _mean("Brier score", ALL, lambda outputs: (outputs - labels) ** 2, known)
     if not classes:
         return [
-            _mean("mean absolute error", ALL, lambda outputs: np.abs(outputs - labels), known),
-            squared._replace(
-                name="root mean squared error", under=lambda *under: np.sqrt(squared.under(*under))
+            _Mean("mean absolute error", ALL, known, lambda outputs: np.abs(outputs - labels)),
+            _RootMean(
+                "root mean squared error", ALL, known, lambda outputs: (outputs - labels) ** 2
             ),
-            mean,
+            _Mean("mean error", ALL, known, lambda outputs: outputs - labels),
         ]
     return [
-        _mean("accuracy", ALL, lambda outputs: (outputs >= cutoff) == (labels == 1.0), known),
-        squared,
-        squared._replace(
-            name="AUC", under=lambda outputs, weights: _auc(outputs, weights, labels, known)
-        ),
-        mean._replace(name="calibration in the large"),
+        _Mean("accuracy", ALL, known, lambda outputs: (outputs >= cutoff) == (labels == 1.0)),
+        _Mean("Brier score", ALL, known, lambda outputs: (outputs - labels) ** 2),
+        _Auc("AUC", ALL, known, lambda outputs: labels),
+        _Mean("calibration in the large", ALL, known, lambda outputs: outputs - labels),
     ]
-
-
-def _mean(
-    name: str, group: str, value: Callable[[np.ndarray], np.ndarray], who: np.ndarray
-) -> _Measure:
-    """Mean of a value of the outputs over the rows with ``who`` 1."""
-
-    def under(outputs: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        return _ratio(weights @ (value(outputs) * who), weights @ who)
-
-    return _Measure(name, group, int(who.sum()), under)
-
-
-def _ratio(above: np.ndarray, below: np.ndarray) -> np.ndarray:
-    return np.where(below > 0, above / np.where(below > 0, below, 1.0), np.nan)
-
-
-def _auc(
-    outputs: np.ndarray, weights: np.ndarray, labels: np.ndarray, known: np.ndarray
-) -> np.ndarray:
-    """Share of pairs of a 1 and a 0 in which the 1 has the larger output, ties one half."""
-    order = np.argsort(outputs, kind="stable")
-    # Ties are taken together: each place is one output value, with its weight of ones and of zeros.
-    starts = np.flatnonzero(np.diff(outputs[order], prepend=-np.inf) > 0)
-    ones, zeros = (
-        np.add.reduceat((weights * known * side)[:, order], starts, axis=1)
-        for side in (labels, 1.0 - labels)
-    )
-    below = np.cumsum(zeros, axis=1) - zeros
-    pairs = ones.sum(axis=1) * zeros.sum(axis=1)
-    ordered = np.sum(ones * (below + 0.5 * zeros), axis=1)
-    return _ratio(ordered, pairs)
 
 
 def _intervals(values: np.ndarray, level: float) -> np.ndarray:
