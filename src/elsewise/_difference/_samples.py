@@ -133,10 +133,8 @@ def take_samples(
     """Check what is given and bind the model to the codes of both frames' columns."""
     wanted = checked_functional(functional)
     names = None if schema is None else schema.names
-    (before, source), (after, _) = (
-        to_pandas(frame, side, names)
-        for side, frame in zip(("before", "after"), frames, strict=True)
-    )
+    before, source = to_pandas(frames[0], "before", names)
+    after, _ = to_pandas(frames[1], "after", names)
     _check_frames(before, after)
     sides = [before, after[before.columns.tolist()]]
     numbers = np.arange(sum(map(len, sides)))

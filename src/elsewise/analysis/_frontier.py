@@ -17,7 +17,7 @@ from elsewise.errors import InvalidInput
 from elsewise.explanation import Explanation
 from elsewise.maps import replay
 from elsewise.moves import Rows
-from elsewise.request import Bounds, Kind, Population, Problem, Request, ask, halve, populate
+from elsewise.request import Bounds, Kind, Problem, Request, ask, halve, populate
 from elsewise.search import (
     State,
     begin,
@@ -39,6 +39,8 @@ T = TypeVar("T")
 LOGIT_SPAN = 5.0
 POINTS = 11
 FEWEST_POINTS = 3
+DISTANCES = "inputs", "inputs_limit", "outputs", "outputs_limit"
+COLUMNS = "eta", *DISTANCES, "moved", "mean_output", "share"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -160,10 +162,19 @@ def _traced(
     moved = [Rows(rows.codes, tested.outputs.values(rows.codes)) for rows in moved]
 
     def points_of(places: Iterable[int], method: Method | None = None) -> pd.DataFrame:
-        draws = settings.draws
-        return pd.DataFrame(
-            _point(tested, population, moved[k], ends[k], draws, cut, method) for k in places
-        )
+        """Distances and limits of moved rows, as a certificate has them, and their outputs."""
+        found = []
+        for k in places:
+            rows, state, draws = moved[k], ends[k], settings.draws
+            still = state.trail is None and not state.setup.settings.start_noise
+            inputs = certify_inputs(tested, population, rows, draws, method=method, still=still)
+            outputs = certify_outputs(tested, population, rows, draws, method=method)
+            changed = changed_cells(to_numpy(population.codes), to_numpy(rows.codes))
+            answers = to_numpy(rows.outputs)[:, 0]
+            distances = inputs.estimate, inputs.at_most, outputs.estimate, outputs.at_most
+            told = answers.mean(), np.mean(answers >= cut)
+            found.append((state.record.eta, *distances, changed.any(axis=1).mean(), *told))
+        return pd.DataFrame(found, columns=[*COLUMNS])
 
     every = points_of(range(len(ends)), Method.EXACT)
     # Limits cost resamples, so they are computed only for points that the distances leave.
@@ -182,32 +193,6 @@ def _traced(
         cutoff=cut,
         rows=int(population.codes.shape[0]),
     )
-
-
-def _point(
-    problem: Problem,
-    population: Population,
-    rows: Rows,
-    state: State,
-    draws: int,
-    cutoff: float,
-    method: Method | None,
-) -> dict[str, float]:
-    """Distances and limits of moved rows, as a certificate has them, and their outputs."""
-    inputs = certify_inputs(problem, population, rows, draws, method=method, still=state.still)
-    outputs = certify_outputs(problem, population, rows, draws, method=method)
-    changed = changed_cells(to_numpy(population.codes), to_numpy(rows.codes))
-    answers = to_numpy(rows.outputs)[:, 0]
-    return {
-        "eta": state.record.eta,
-        "inputs": inputs.estimate,
-        "inputs_limit": inputs.at_most,
-        "outputs": outputs.estimate,
-        "outputs_limit": outputs.at_most,
-        "moved": float(changed.any(axis=1).mean()),
-        "mean_output": float(answers.mean()),
-        "share": float(np.mean(answers >= cutoff)),
-    }
 
 
 def _replayed(problem: Problem, ends: list[State]) -> list[Rows]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from math import floor
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -97,40 +97,29 @@ def sub_populations(
         min_impurity_decrease=least_gain * total,
         random_state=0,
     ).fit(answers, moves)
-    reached, leaves = tree.apply(answers), _leaves(tree.tree_, questions, asked, 0, {})
-    return [
-        Leaf(
-            np.flatnonzero(reached == node),
-            " and ".join(_words(asked[k], mask) for k, mask in masks.items()) or EVERYONE,
-        )
-        for node, masks in leaves
-    ]
+    nodes, reached = tree.tree_, tree.apply(answers)
+
+    def leaves(node: int, masks: dict[int, np.ndarray]) -> Iterator[Leaf]:
+        """Yield the leaves below; of each column asked about, a mask (u + 1,) has the values."""
+        left, right = nodes.children_left[node], nodes.children_right[node]
+        if left == right:
+            said = [_words(asked[k], mask) for k, mask in masks.items()]
+            yield Leaf(np.flatnonzero(reached == node), " and ".join(said) or EVERYONE)
+            return
+        k, place = questions[nodes.feature[node]]
+        every = np.arange(asked[k].known.size + 1)
+        low = every <= nodes.threshold[node] if place is None else every != place
+        before = masks.get(k, np.ones(every.size, dtype=bool))
+        yield from leaves(left, masks | {k: before & low})
+        yield from leaves(right, masks | {k: before & ~low})
+
+    return list(leaves(0, {}))
 
 
 def _values(column: Column) -> _Values:
     missing = np.isnan(column.before)
     known = np.unique(column.before[~missing])
     return _Values(column, known, np.where(missing, 0, 1 + np.searchsorted(known, column.before)))
-
-
-def _leaves(
-    tree: Any,
-    questions: Sequence[tuple[int, int | None]],
-    asked: Sequence[_Values],
-    node: int,
-    masks: Mapping[int, np.ndarray],
-) -> Iterator[tuple[int, Mapping[int, np.ndarray]]]:
-    """Yield every leaf with, for each column asked about, the mask (u + 1,) of its values."""
-    left, right = int(tree.children_left[node]), int(tree.children_right[node])
-    if left == right:
-        yield node, masks
-        return
-    k, place = questions[int(tree.feature[node])]
-    every = np.arange(asked[k].known.size + 1)
-    low = every <= tree.threshold[node] if place is None else every != place
-    before = masks.get(k, np.ones(every.size, dtype=bool))
-    for child, side in ((left, low), (right, ~low)):
-        yield from _leaves(tree, questions, asked, child, {**masks, k: before & side})
 
 
 def _words(values: _Values, mask: np.ndarray) -> str:
