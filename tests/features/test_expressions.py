@@ -9,7 +9,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from elsewise.errors import InvalidInput
@@ -224,6 +224,7 @@ PIECES = st.sampled_from(
 )
 
 
+@example("\ud800`Credit amount`")
 @settings(max_examples=500, deadline=None)
 @given(st.one_of(st.lists(PIECES, max_size=14).map("".join), st.text(max_size=30)))
 def test_a_text_is_numbers_or_refused(text: str) -> None:

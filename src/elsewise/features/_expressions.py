@@ -288,7 +288,7 @@ def _without_backticks(text: str) -> tuple[str, dict[int, str]]:
     def word(found: re.Match[str]) -> str:
         if found[1] is None:
             return found[0]
-        quoted[len(text[: found.start()].encode())] = found[1]
+        quoted[len(text[: found.start()].encode("utf-8", "surrogatepass"))] = found[1]
         return "c" + "_" * (len(found[0].encode()) - 1)
 
     return QUOTED.sub(word, text), quoted
