@@ -8,7 +8,7 @@ import pytest
 
 import elsewise as ew
 from elsewise.features import Schema
-from elsewise.moves import EditScores, Motion, MoveContext, Rows, Step, units
+from elsewise.moves import Motion, MoveContext, Rows, Step, Stock
 from elsewise.moves._choose import choose
 from elsewise.moves._costs import Aim
 from elsewise.moves._edit_offers import edited_rows
@@ -63,10 +63,7 @@ def aim_of(now: MoveContext) -> Aim:
 
 
 def edited(problem: Problem, now: MoveContext, count: int = 30) -> Offers:
-    moving = units(problem.schema, problem.background)
-    outputs = problem.precise.values(problem.background)
-    scores, rng = EditScores.none(len(moving)), np.random.default_rng(1)
-    drawn = draw_edits(moving, problem.background, outputs, scores, count, rng)
+    drawn = draw_edits(Stock.of(problem), count, np.random.default_rng(1))
     return edited_rows(now, aim_of(now), drawn)
 
 

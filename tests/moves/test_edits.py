@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from elsewise.features import Schema
-from elsewise.moves import Edits, EditScores, Source, Unit, units, update_scores
+from elsewise.moves import Edits, Source, Stock, Unit, units
 from elsewise.moves._edits import draw_edits, pair_edits, revert_edits
 
 RNG = np.random.default_rng(0)
@@ -30,11 +32,23 @@ SCHEMA = (
 CODES = SCHEMA.encoder(FRAME).encode(FRAME)
 OUTPUTS = CODES[:, :1] / 100.0
 MOVING = units(SCHEMA, CODES)
-FRESH = EditScores.none(len(MOVING))
+FRESH = Stock(
+    units=MOVING,
+    background=CODES,
+    outputs=OUTPUTS,
+    smooth=False,
+    count=None,
+    of_sources=np.zeros(len(Source)),
+    of_units=np.zeros(len(MOVING)),
+)
 
 
-def draw(scores: EditScores = FRESH, count: int = 400, seed: int = 0) -> Edits:
-    return draw_edits(MOVING, CODES, OUTPUTS, scores, count, np.random.default_rng(seed))
+def draw(stock: Stock = FRESH, count: int = 400, seed: int = 0) -> Edits:
+    return draw_edits(stock, count, np.random.default_rng(seed))
+
+
+def knowing(sources: np.ndarray, per_unit: np.ndarray) -> Stock:
+    return replace(FRESH, of_sources=sources, of_units=per_unit)
 
 
 def unit_of(name: str) -> Unit:
@@ -107,7 +121,7 @@ def test_the_same_generator_draws_the_same_edits() -> None:
 def test_a_missing_value_is_not_offered() -> None:
     holes = CODES.copy()
     holes[::2, 0] = np.nan
-    edits = draw_edits(MOVING, holes, OUTPUTS, FRESH, 400, np.random.default_rng(0))
+    edits = draw(replace(FRESH, background=holes))
     assert np.isfinite(edits.values).all()
 
 
@@ -130,32 +144,32 @@ def test_scores_are_decayed_sums_of_gains() -> None:
     """Each edit's gain counts once for every unit it changes, and for the source of that change."""
     edits = draw(count=50)
     gains = np.random.default_rng(3).exponential(size=50)
-    before = EditScores(np.arange(float(len(Source))), np.arange(4.0))
-    after = update_scores(before, edits, MOVING, gains)
-    sources, helped = 0.7 * before.sources, 0.7 * before.units
+    before = knowing(np.arange(float(len(Source))), np.arange(4.0))
+    after = before.credited(edits, 80 * gains, 80)
+    sources, helped = 0.7 * before.of_sources, 0.7 * before.of_units
     for row, gain in zip(edits.sources, gains, strict=True):
         for place, unit in enumerate(MOVING):
             source = row[unit.columns[0]]
             if source != Source.KEEP:
                 sources[source] += gain
                 helped[place] += gain
-    np.testing.assert_allclose(after.units, helped)
-    np.testing.assert_allclose(after.sources, sources)
+    np.testing.assert_allclose(after.of_units, helped)
+    np.testing.assert_allclose(after.of_sources, sources)
 
 
 def test_without_gains_scores_only_fade() -> None:
-    before = EditScores(np.full(len(Source), 2.0), np.full(4, 3.0))
-    after = update_scores(before, draw(count=20), MOVING, np.zeros(20))
-    np.testing.assert_allclose(after.units, 2.1)
-    np.testing.assert_allclose(after.sources, 1.4)
+    before = knowing(np.full(len(Source), 2.0), np.full(4, 3.0))
+    after = before.credited(draw(count=20), np.zeros(20), 80)
+    np.testing.assert_allclose(after.of_units, 2.1)
+    np.testing.assert_allclose(after.of_sources, 1.4)
 
 
 def test_what_helped_is_drawn_more_and_the_rest_still_drawn() -> None:
     """With all past success on shifts, 0.7 + 0.3 / 5 of the edits are shifts."""
     only_shifts = np.where(np.arange(len(Source)) == Source.SHIFT, 1.0, 0.0)
     place = MOVING.index(unit_of("income"))
-    scores = EditScores(only_shifts, np.where(np.arange(4) == place, 1.0, 0.0))
-    learned, fresh = draw(scores, 4000), draw(count=4000)
+    stock = knowing(only_shifts, np.where(np.arange(4) == place, 1.0, 0.0))
+    learned, fresh = draw(stock, 4000), draw(count=4000)
     # The number is drawn first in at least 0.7 + 0.3 / 4 of the edits, else in a quarter or more.
     shifts = (learned.sources[:, 0] == Source.SHIFT).mean()
     assert shifts > 0.76 * 0.775 - 0.03

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from tests.search.test_search import pose
 
 import elsewise as ew
-from elsewise.moves import Source, donor_edits, units
+from elsewise.moves import Source, Stock, units
+from elsewise.moves._edits import donor_edits
 from elsewise.search import Outcome, solve
 
 
@@ -72,8 +73,16 @@ def test_donors_are_offered_whole_along_the_way_and_by_units() -> None:
     frame = pd.DataFrame({"a": np.arange(40.0), "b": list("xyzw") * 10, "c": np.arange(40.0) ** 2})
     schema = ew.Schema.infer(frame).freeze("c")
     codes = schema.encoder(frame).encode(frame)
-    moving = units(schema, codes)
-    edits = donor_edits(moving, codes, codes[:, :1], np.random.default_rng(0))
+    stock = Stock(
+        units=units(schema, codes),
+        background=codes,
+        outputs=codes[:, :1],
+        smooth=True,
+        count=None,
+        of_sources=np.zeros(len(Source)),
+        of_units=np.zeros(2),
+    )
+    edits = donor_edits(stock, np.random.default_rng(0))
     number, category = edits.sources[:, 0], edits.sources[:, 1]
     assert (edits.sources[:, 2] == Source.KEEP).all()
     assert ((number == Source.DONOR) & (category == Source.DONOR)).sum() == 1

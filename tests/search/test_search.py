@@ -183,7 +183,7 @@ def test_no_rows_cost_ever_rises(name: str, eta: float) -> None:
     factual = SMOOTH.phi(ROWS.to_numpy())
     moved = 0
     for before, after in itertools.pairwise(states):
-        theta = before.directions
+        theta = before.look.directions
         now, then = (SMOOTH.phi(state.rows.codes) for state in (before, after))
         b = [problem.outputs.values(state.rows.codes)[:, 0] for state in (before, after)]
         t, s = plans(now, factual, b[0], wanted, theta)
@@ -231,7 +231,7 @@ def test_gradient_steps_converge_at_the_stated_rate(squash: bool, balance: objec
     )
     states = run_steps(problem, settings, count)
     factual = toy.phi(rows.to_numpy())
-    mine, theta = factual, states[0].directions
+    mine, theta = factual, states[0].look.directions
     etas, norms, sides = [], [], []
     for state, following in itertools.pairwise(states):
         np.testing.assert_allclose(toy.phi(state.rows.codes), mine, atol=1e-8)
@@ -585,15 +585,16 @@ def test_both_limits_are_met_where_they_can_be(name: str) -> None:
     # Of the iterates of Algorithm 1 that look feasible, none has a larger probability.
     def probability(state: State) -> float:
         return min(
-            state.inputs.probability(limits.inputs), state.outputs.probability(limits.outputs)
+            state.look.inputs.limit.probability(limits.inputs),
+            state.look.outputs.limit.probability(limits.outputs),
         )
 
     level = limits.side_level
     feasible = [
         state
         for state in states
-        if state.inputs.upper(level) <= limits.inputs
-        and state.outputs.upper(level) <= limits.outputs
+        if state.look.inputs.limit.upper(level) <= limits.inputs
+        and state.look.outputs.limit.upper(level) <= limits.outputs
     ]
     assert feasible
     assert probability(solution.state) >= max(map(probability, feasible)) - 1e-9

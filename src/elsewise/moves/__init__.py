@@ -11,18 +11,7 @@ take the way that was found.
 
 from __future__ import annotations
 
-from elsewise.moves._edits import (
-    Edits,
-    EditScores,
-    Source,
-    Unit,
-    donor_edits,
-    draw_edits,
-    pair_edits,
-    revert_edits,
-    units,
-    update_scores,
-)
+from elsewise.moves._edits import Edits, Source, Stock, Unit, units
 from elsewise.moves._menu import Menu
 from elsewise.moves._question_map import (
     QuestionMap,
@@ -38,7 +27,6 @@ from elsewise.moves._step import Motion, MoveContext, Rows, Step
 from elsewise.moves._steps import row_noise
 
 __all__ = [
-    "EditScores",
     "Edits",
     "Menu",
     "Motion",
@@ -47,20 +35,16 @@ __all__ = [
     "Rows",
     "Source",
     "Step",
+    "Stock",
     "Unit",
     "Ways",
-    "donor_edits",
-    "draw_edits",
     "find_ways",
     "merged_ways",
     "move",
     "move_prices",
-    "pair_edits",
     "prepare",
-    "revert_edits",
     "row_noise",
     "start",
     "take_ways",
     "units",
-    "update_scores",
 ]

@@ -8,6 +8,7 @@ no randomness and no other rows.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
@@ -15,11 +16,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from elsewise._arrays import Array, asarray_like, with_arrays
+from elsewise._arrays import Array, asarray_like, to_numpy, with_arrays
 from elsewise.features import Attribute, attributes
 
 if TYPE_CHECKING:
     from elsewise.features import Schema
+    from elsewise.request import Problem
 
 
 # Background rows offered as donors in one iteration.
@@ -109,72 +111,121 @@ class Edits:
         return with_arrays(self, lambda array: asarray_like(array, reference), *names)
 
 
-class EditScores(NamedTuple):
-    """What helped so far: a running mean of the improvement per source and per unit."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stock:
+    """What edits are drawn from, which kinds are drawn, and what helped so far."""
 
-    sources: np.ndarray
-    """ndarray (7,): one per `Source`."""
-    units: np.ndarray
-    """ndarray (U,)."""
+    units: tuple[Unit, ...]
+    """What may move."""
+    background: np.ndarray
+    """(m, p): rows that values and donors come from."""
+    outputs: np.ndarray
+    """(m, K): the model's outputs on them."""
+    smooth: bool
+    """Whether the model has a slope."""
+    count: int | None
+    """Number of edits of an iteration; None: by the number of rows."""
+    of_sources: np.ndarray
+    """(7,): running mean of the improvement per `Source`."""
+    of_units: np.ndarray
+    """(U,): the same per unit."""
+    donors: bool = False
+    """Whether rows are offered donors, and points on the way to them, beside what they are."""
+    pairs: bool = False
+    """Whether edits change one unit and put another back."""
+    sparsity: float = 0.0
+    """Cost of a changed cell, in units of a move by one standard deviation, squared."""
 
     @classmethod
-    def none(cls, count: int) -> EditScores:
-        """No experience yet."""
-        return cls(np.zeros(len(Source)), np.zeros(count))
+    def of(cls, problem: Problem, count: int | None = None) -> Stock:
+        """Return the stock of a problem, without experience."""
+        background, factual = to_numpy(problem.background), to_numpy(problem.factual)
+        moving = units(problem.schema, np.concatenate([background, factual]))
+        return cls(
+            units=moving,
+            background=background,
+            outputs=to_numpy(problem.of_background()),
+            smooth=problem.outputs.smooth,
+            count=count,
+            of_sources=np.zeros(len(Source)),
+            of_units=np.zeros(len(moving)),
+        )
+
+    @property
+    def numbers_only(self) -> bool:
+        """Whether all that may move are numbers."""
+        return all(unit.choices is None for unit in self.units)
+
+    def draw(self, problem: Problem, rows: Array, iteration: int) -> Edits | None:
+        """Draw the edits of an iteration for rows (n, p); None where slopes alone lead."""
+        rng = problem.generator(f"edits {iteration}")
+        if self.donors and iteration % 2:
+            return donor_edits(self, rng).like(rows)
+        by_slopes = self.smooth and self.numbers_only
+        if by_slopes and self.sparsity == 0:
+            return None
+        # A model with a slope is cheap to ask, and edits are then few of its proposals. Where all
+        # are numbers, slopes propose what is new, and edits only take changes back.
+        count = self.count or _edit_count(rows.shape[0]) * (2 if self.smooth else 1)
+        drawn = draw_edits(self, 0 if by_slopes else count, rng)
+        if self.pairs:
+            drawn = pair_edits(self.units, drawn, rng)
+        if self.pairs or self.sparsity > 0:
+            drawn = revert_edits(self.units, drawn, rng)
+        return drawn.like(rows)
+
+    def credited(self, edits: Edits, brought: Array, rows: int) -> Stock:
+        """Return the stock that knows what each edit brought, (C,), summed over so many rows."""
+        gains = to_numpy(brought)[: len(edits.sources)] / rows
+        sources, helped = np.zeros(len(Source)), np.zeros(len(self.units))
+        for place, unit in enumerate(self.units):
+            used = edits.sources[:, unit.columns[0]]
+            helped[place] = gains[used != Source.KEEP].sum()
+            sources += np.bincount(used, gains, minlength=len(Source)) * (used != Source.KEEP).any()
+        sources[Source.KEEP] = 0.0
+        # Old gains fade with 0.7 an iteration: what helped far away stops helping near the bound.
+        return replace(
+            self, of_sources=0.7 * self.of_sources + sources, of_units=0.7 * self.of_units + helped
+        )
 
 
-def draw_edits(
-    moving: Sequence[Unit],
-    background: np.ndarray,
-    background_outputs: np.ndarray,
-    luck: EditScores,
-    count: int,
-    rng: np.random.Generator,
-) -> Edits:
-    """Draw ``count`` edits: one or two units each, more for donors.
+def _edit_count(rows: int) -> int:
+    """With many rows each edit is tried many times, so fewer are enough to learn what helps."""
+    return 30 + round(30 * min(1.0, math.sqrt(50 / rows)))
 
-    Parameters
-    ----------
-    moving
-        What may move.
-    background, background_outputs
-        ndarrays (m, p) and (m, K): where observed values and donors come from.
-    luck
-        Past success; a share of the edits ignores it.
-    """
+
+def draw_edits(stock: Stock, count: int, rng: np.random.Generator) -> Edits:
+    """Draw ``count`` edits: one or two units each, more for donors; what helped more often."""
+    moving = stock.units
     kinds = np.array([Source.VALUE, Source.SHIFT, Source.ANCHOR, Source.FACTUAL, Source.DONOR])
-    kind = rng.choice(kinds, size=count, p=_odds(luck.sources[kinds]))
+    kind = rng.choice(kinds, size=count, p=_odds(stock.of_sources[kinds]))
     # The units with the largest keys: drawing without replacement at the given odds.
     # Gumbel keys sort like draws one after the other, at the cost of a single batched sort.
-    keys = np.log(_odds(luck.units)) + rng.gumbel(size=(count, len(moving)))
+    keys = np.log(_odds(stock.of_units)) + rng.gumbel(size=(count, len(moving)))
     rank = np.argsort(np.argsort(-keys, axis=1), axis=1)
     chosen = rank < _sizes(kind, len(moving), rng)[:, None]
-    sources = np.zeros((count, background.shape[1]), dtype=np.int64)
+    sources = np.zeros((count, stock.background.shape[1]), dtype=np.int64)
     values = np.zeros(sources.shape)
     for u, unit in enumerate(moving):
-        own, new = _unit_edits(unit, kind, background, rng)
+        own, new = _unit_edits(unit, kind, stock.background, rng)
         columns = list(unit.columns)
         sources[:, columns] = np.where(chosen[:, u], own, Source.KEEP)[:, None]
         values[:, columns] = np.where(chosen[:, u, None], new, 0.0)
-    return _with_donors(sources, values, background, background_outputs, DONORS, rng)
+    return _with_donors(stock, sources, values, DONORS, rng)
 
 
-def donor_edits(
-    moving: Sequence[Unit],
-    background: np.ndarray,
-    background_outputs: np.ndarray,
-    rng: np.random.Generator,
-) -> Edits:
+def donor_edits(stock: Stock, rng: np.random.Generator) -> Edits:
     """Offer each row its best donor as a whole, points on the way to it, and single units of it.
 
     For rows that nothing else moves: where a model is flat, no slope and no small change leads
     anywhere, but a row that already has the wanted output does.
     """
+    moving = stock.units
     single = rng.permutation(len(moving))[:ONE_BY_ONE]
     ways = 1 + PARTS
     # Points anywhere on the line: over a few iterations rows find the nearest one that serves.
     parts = (np.arange(PARTS) + rng.random()) / PARTS
-    sources = np.zeros((ways + single.size, background.shape[1]), dtype=np.int64)
+    sources = np.zeros((ways + single.size, stock.background.shape[1]), dtype=np.int64)
     values = np.zeros(sources.shape)
     for unit in moving:
         columns = list(unit.columns)
@@ -184,21 +235,17 @@ def donor_edits(
             values[1:ways, columns] = parts[:, None]
     for place, u in enumerate(single):
         sources[ways + place, list(moving[u].columns)] = Source.DONOR
-    return _with_donors(sources, values, background, background_outputs, MANY_DONORS, rng)
+    return _with_donors(stock, sources, values, MANY_DONORS, rng)
 
 
 def _with_donors(
-    sources: np.ndarray,
-    values: np.ndarray,
-    background: np.ndarray,
-    outputs: np.ndarray,
-    most: int,
-    rng: np.random.Generator,
+    stock: Stock, sources: np.ndarray, values: np.ndarray, most: int, rng: np.random.Generator
 ) -> Edits:
     """Draw the donors of edits, at most so many of the background rows."""
-    drawn = rng.choice(len(background), size=min(most, len(background)), replace=False)
-    donors, donor_outputs = background[drawn], outputs[drawn]
-    return Edits(sources=sources, values=values, donors=donors, donor_outputs=donor_outputs)
+    size = len(stock.background)
+    drawn = rng.choice(size, size=min(most, size), replace=False)
+    donors, outputs = stock.background[drawn], stock.outputs[drawn]
+    return Edits(sources=sources, values=values, donors=donors, donor_outputs=outputs)
 
 
 def revert_edits(moving: Sequence[Unit], like: Edits, rng: np.random.Generator) -> Edits:
@@ -258,18 +305,3 @@ def _odds(luck: np.ndarray) -> np.ndarray:
     even = np.full(luck.size, 1.0 / luck.size)
     total = luck.sum()
     return even if total <= 0 else EXPLORE * even + (1.0 - EXPLORE) * luck / total
-
-
-def update_scores(
-    luck: EditScores, edits: Edits, moving: Sequence[Unit], gains: np.ndarray
-) -> EditScores:
-    """Update past success with the mean gain (C,) each edit brought to the rows that took it."""
-    sources, helped = np.zeros(len(Source)), np.zeros(len(moving))
-    table = edits.sources
-    for unit_index, unit in enumerate(moving):
-        used = table[:, unit.columns[0]]
-        helped[unit_index] = gains[used != Source.KEEP].sum()
-        sources += np.bincount(used, gains, minlength=len(Source)) * (used != Source.KEEP).any()
-    sources[Source.KEEP] = 0.0
-    # Old gains fade with 0.7 an iteration: what helped far from the bound stops helping near it.
-    return EditScores(0.7 * luck.sources + sources, 0.7 * luck.units + helped)

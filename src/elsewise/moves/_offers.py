@@ -10,6 +10,7 @@ import numpy as np
 from elsewise._arrays import Array, asarray_like, changed_cells, device_of, namespace, take
 from elsewise.features import Legal
 from elsewise.moves._costs import SAME, Aim, input_costs
+from elsewise.targets import Derived
 
 if TYPE_CHECKING:
     from elsewise.moves._step import MoveContext
@@ -138,12 +139,12 @@ def no_worse(now: MoveContext, outputs: Array, costs: Array, row: Array | None =
     row
         int Array (S,): which rows; None: all of them.
     """
-    began = now.population.shortfall
-    if began is None:
+    began, target = now.population.shortfall, now.problem.target
+    if began is None or not isinstance(target, Derived):
         return costs
     xp = namespace(outputs)
     most = (began if row is None else take(began, row)) + SAME * now.problem.unit
-    return xp.where(now.problem.shortfall(outputs) <= most, costs, xp.full_like(costs, np.inf))
+    return xp.where(target.shortfall(outputs) <= most, costs, xp.full_like(costs, np.inf))
 
 
 def changed_count(codes: Array, factual: Array) -> Array:

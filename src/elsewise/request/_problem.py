@@ -64,10 +64,6 @@ class Problem:
         known = self.background_outputs
         return self.precise.values(self.background) if known is None else known
 
-    def shortfall(self, outputs: Array) -> Array | None:
-        """Return how far outputs are from what is asked, (n,); None where no end is asked for."""
-        return self.target.shortfall(outputs) if isinstance(self.target, Derived) else None
-
     def generator(self, purpose: str) -> np.random.Generator:
         """Return the random generator for one purpose: the same seed and purpose, the same draws.
 
@@ -143,7 +139,7 @@ def populate(problem: Problem, codes: Array | None = None) -> Population:
     if isinstance(problem.target, Derived):
         wanted = problem.target.of(outputs)
         pinned = pinned | xp.all(wanted == outputs, axis=-1)
-        shortfall = problem.shortfall(outputs)
+        shortfall = problem.target.shortfall(outputs)
     legal = problem.schema.legal(codes, broken=pinned)
     return Population(
         codes=codes,

@@ -71,7 +71,7 @@ def tidied(search: Search, solution: Solution) -> Generator[State, None, Solutio
     """
     problem, settings, first, should_stop = search
     state, budget = solution.state, math.inf if settings.sparse else settings.slack
-    wide = len(state.setup.units) > MOST_UNITS and not settings.sparse
+    wide = len(state.stock.units) > MOST_UNITS and not settings.sparse
     skip = budget == 0.0 or wide or state.setup.motion.gradient
     if skip or solution.outcome not in (Outcome.MET, Outcome.CHOSEN):
         return solution
@@ -83,7 +83,7 @@ def tidied(search: Search, solution: Solution) -> Generator[State, None, Solutio
     farthest = [(1.0 + budget) * far(state) for far in (row_move, distance)]
     logit, price = logit_of(state), FIRST_PRICE
     while price <= LAST_PRICE:
-        priced = replace(state, setup=replace(state.setup, sparsity=price))
+        priced = replace(state, stock=replace(state.stock, sparsity=price))
         tries = [0.0]
         for more in tries:
             if should_stop():

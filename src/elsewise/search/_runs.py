@@ -125,8 +125,7 @@ def run(search: Search, state: State, iterations: int) -> Generator[State, None,
 
 def warm_start(search: Search, iterations: int = KICK_ITERATIONS) -> Generator[State, None, State]:
     """Push the outputs first, so that rows leave the flat parts and local minima they start in."""
-    numbers_only = all(unit.choices is None for unit in search.first.setup.units)
-    logit = KICK_LOGIT[search.problem.precise.smooth and numbers_only]
+    logit = KICK_LOGIT[search.problem.precise.smooth and search.first.stock.numbers_only]
     return (yield from run(search, at_logit(search.first, logit), iterations))
 
 

@@ -123,7 +123,10 @@ def _rank(problem: Problem, state: State) -> tuple[float, float]:
         return (-1.0, -worst)
     levels = [
         limit.probability(bound)
-        for limit, bound in ((state.inputs, bound_x), (state.outputs, bound_y))
+        for limit, bound in (
+            (state.look.inputs.limit, bound_x),
+            (state.look.outputs.limit, bound_y),
+        )
         if limit is not None
     ]
     return (min(levels), -worst)

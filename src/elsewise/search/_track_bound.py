@@ -107,7 +107,7 @@ def schedules(problem: Problem, first: State, side: Side) -> tuple[Schedule, ...
     once and are pushed once. A bound on the inputs is approached slowly from far below as well.
     """
     slow = Schedule(-2.0 if side.sign > 0 else -6.0, 0.25)
-    categories = any(unit.choices is not None for unit in first.setup.units)
+    categories = not first.stock.numbers_only
     many = first.rows.codes.shape[0] >= MANY
     if not problem.precise.smooth:
         return (slow,)
@@ -139,7 +139,7 @@ def track_bound(
     low, high = SLOW_BETWEEN
     rise = max(pace.rise, (high - low) / (CLIMB * iterations))
     control = Controller(pace.logit, rise, reached=pace.start is not None)
-    last = problem.precise.smooth or state.setup.pairs
+    last = problem.precise.smooth or state.stock.pairs
     patience = PATIENCE if last else LESS_PATIENCE
     aim, ratio, idle = (1.0 - ROOM) * side.bound, 1.0, 0
     for iteration in range(iterations):
@@ -200,9 +200,12 @@ def polished(search: Search, side: Side, found: list[Found]) -> Generator[State,
     if search.problem.precise.smooth or not found:
         return []
     best = min(found, key=lambda one: one.other).state
-    start = replace(best, setup=replace(best.setup, pairs=True))
+    start = replace(best, stock=replace(best.stock, pairs=True))
     more, _ = yield from track_bound(search, side, Schedule(logit_of(best), 1.0, start=start))
-    return [one._replace(state=replace(one.state, setup=best.setup)) for one in more]
+    return [
+        one._replace(state=replace(one.state, stock=replace(one.state.stock, pairs=False)))
+        for one in more
+    ]
 
 
 def _donated(search: Search, side: Side, state: State) -> Generator[State, None, State]:
@@ -211,7 +214,7 @@ def _donated(search: Search, side: Side, state: State) -> Generator[State, None,
     For outputs that no pass has brought within the bound. If for every row some donor has the
     wanted output, an eta near enough to 1 makes every row take one, or a part of the way.
     """
-    state = closest = replace(state, setup=replace(state.setup, donors=True))
+    state = closest = replace(state, stock=replace(state.stock, donors=True))
     for logit in DONOR_LOGITS:
         if search.should_stop() or side.limit(closest) <= side.bound:
             break
