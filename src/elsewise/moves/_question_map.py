@@ -108,6 +108,13 @@ class Ways(NamedTuple):
     front: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
     """For a mean: costs (n, B), outputs gained (n, B) and codes (n, B, p) of the ways kept."""
 
+    @classmethod
+    def of_content(cls, codes: np.ndarray) -> Ways:
+        """Return the ways of rows (n, p) that are all as they are wanted."""
+        plain, nowhere = codes.astype(np.float64), np.full(len(codes), np.inf)
+        content = np.ones(len(codes), dtype=bool)
+        return cls(plain, plain, nowhere, nowhere, content, ~content)
+
     def trades(self, rate: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """For a mean: whether a row moves at a rate, bool (n,), what it gains (n,), its way."""
         assert self.front is not None  # the search of a mean keeps it
@@ -128,7 +135,7 @@ def prepare(problem: Problem, question: Question, settings: Settings) -> Questio
     if question.wanted is not None:
         donors = background[question.wanted.contains(outputs)]
     else:
-        good = outputs[:, 0] * (-1.0 if question.falling else 1.0)
+        good = outputs[:, 0] * question.sign
         donors = background[good >= np.quantile(good, GOOD)][:MOST_GOOD]
         spread = float(np.std(outputs)) or 1.0
         rates = tuple((2.0**RATE_POWERS / spread).tolist())
@@ -278,7 +285,7 @@ def _trades(
 ) -> Ways:
     """The best trades of movement for output of each row, at each of the recorded rates."""
     n, rates = len(ways.codes), np.array(recorded.rates)
-    sign = -1.0 if recorded.question.falling else 1.0
+    sign = recorded.question.sign
     price, unit = CELL_PRICE * recorded.slack, problem.unit
 
     def margins(outputs: np.ndarray) -> np.ndarray:

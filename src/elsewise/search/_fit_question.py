@@ -14,7 +14,7 @@ from elsewise._arrays import asarray_like, to_numpy
 from elsewise.certificate import certify_inputs, certify_moves
 from elsewise.confidence import steering_method
 from elsewise.moves import QuestionMap, Rows, Ways, find_ways, prepare, take_ways
-from elsewise.request import Population, Problem, populate
+from elsewise.request import Problem, populate
 from elsewise.settings import Settings
 from elsewise.targets import Question
 
@@ -36,8 +36,8 @@ class Fitted(NamedTuple):
     """A recorded answer, and how it was come by."""
 
     recorded: QuestionMap
-    ways: Ways | None
-    """Where the rows of the fit could go; None where none has to."""
+    ways: Ways
+    """Where the rows of the fit could go."""
     aimed: float
     """What the fit aimed at, in the user's unit."""
     limited: str = ""
@@ -48,7 +48,7 @@ def fit_question(
     problem: Problem,
     question: Question,
     settings: Settings,
-    unseen: int | None,
+    unseen: np.ndarray | None,
     stop: Callable[[], bool] = lambda: False,
 ) -> Fitted:
     """Answer a question about the rows of a problem.
@@ -56,41 +56,42 @@ def fit_question(
     Parameters
     ----------
     unseen
-        Number of rows on which the answer will be certified; None where these rows are all.
+        The rows on which the answer will be certified, int (m,); None where these rows are all.
     stop
         Whether time is up; rows that were not searched by then stay.
     """
     recorded = prepare(problem, question, settings)
+    later = None if unseen is None else len(unseen)
     if question.kind == "mean":
-        return _fit_mean(problem, recorded, unseen, settings.draws, stop)
+        return _fit_mean(problem, recorded, later, settings.draws, stop)
     size, share = problem.factual.shape[0], question.share
     if question.kind == "share":
-        share = _aimed_share(share, size, unseen, problem.bounds.confidence)
+        share = _aimed_share(share, size, later, problem.bounds.confidence)
         if not settings.sparse:  # few changes may be dear where many are cheap
             recorded = _screened(problem, recorded, share, stop)
     ways = find_ways(problem, recorded, problem.factual, stop)
-    inside = int(ways.inside.sum())
     order = np.lexsort((ways.hashes, ways.costs))
     order = order[np.isfinite(ways.costs[order])]
-    needed = max(0, math.ceil(share * size - 1e-9) - inside)
+    needed = max(0, math.ceil(share * size - 1e-9) - int(ways.inside.sum()))
     count = order.size if question.kind == "every" else min(needed, order.size)
-    slack, limited = 1.0 if unseen is None else TIGHTER, ""
+    slack, limited = 1.0 if later is None else TIGHTER, ""
     if problem.bounds.rows_moved is not None:
         most = math.floor(problem.bounds.rows_moved / slack * size + 1e-9)
         count, limited = (most, "rows_moved") if most < count else (count, "")
 
     def nearest(number: int) -> np.ndarray:
-        moved = to_numpy(problem.factual).astype(np.float64).copy()
+        moved = ways.factual.copy()
         moved[order[:number]] = ways.codes[order[:number]]
         return moved
 
-    count, limited = _allowed(problem, nearest, count, slack, settings.draws, limited)
-    if question.kind == "every" and not limited:
-        return Fitted(recorded, ways, question.said(share))
+    count, too_far = _allowed(problem, nearest, count, slack, settings.draws)
+    fitted = Fitted(recorded, ways, question.said(share), too_far or limited)
+    if question.kind == "every" and not fitted.limited:
+        return fitted
     price, tie = NEVER, NEVER
     if count > 0:
         price, tie = (float(part[order[count - 1]]) for part in (ways.costs, ways.hashes))
-    return Fitted(replace(recorded, price=price, tie=tie), ways, question.said(share), limited)
+    return fitted._replace(recorded=replace(recorded, price=price, tie=tie))
 
 
 def _screened(
@@ -104,18 +105,19 @@ def _screened(
     return recorded if wide >= costs.size else replace(recorded, screen=float(costs[wide - 1]))
 
 
-def nothing_to_do(problem: Problem, question: Question, settings: Settings) -> QuestionMap | None:
+def nothing_to_do(problem: Problem, question: Question, settings: Settings) -> Fitted | None:
     """Return the map that moves nothing, where the rows are as they were asked to be."""
     outputs = to_numpy(problem.factual_outputs).astype(np.float64)
     if question.wanted is None:
-        sign = -1.0 if question.falling else 1.0
         now = 0.0 if question.relative else float(outputs[:, 0].mean())
-        met = sign * (now - question.mean) >= -ROUNDING * max(abs(now), abs(question.mean))
+        ahead = question.sign * (now - question.mean)
+        met = ahead >= -ROUNDING * max(abs(now), abs(question.mean))
     else:
         met = float(question.wanted.contains(outputs).mean()) >= question.share - ROUNDING
     if not met:
         return None
-    return replace(prepare(problem, question, settings), price=NEVER, tie=NEVER)
+    recorded = replace(prepare(problem, question, settings), price=NEVER, tie=NEVER)
+    return Fitted(recorded, Ways.of_content(to_numpy(problem.factual)), question.asked)
 
 
 def _aimed_share(share: float, fitted: int, unseen: int | None, level: float) -> float:
@@ -141,7 +143,6 @@ def _allowed(
     count: int,
     slack: float,
     draws: int,
-    limited: str = "",
 ) -> tuple[int, str]:
     """The largest number up to ``count`` that the bounds over ``slack`` allow, and what limits it.
 
@@ -150,44 +151,38 @@ def _allowed(
     moved
         A number to the rows (n, p) after their moves, which are the farther the larger it is.
     """
-    bounds, population = problem.bounds, populate(problem)
-    for name, bound in (("inputs", bounds.inputs), ("moves", bounds.moves)):
-        if bound is None or count == 0:
-            continue
+    bounds, population, limited = problem.bounds, populate(problem), ""
+    method = steering_method(bounds.method, bounds.trim, problem.factual.shape[0])
 
-        def within(number: int, draws: int, name: str = name, bound: float = bound) -> bool:
-            return _at_most(problem, population, moved(number), name, draws) <= bound / slack
+    def rows(number: int) -> Rows:
+        return Rows(asarray_like(moved(number), problem.factual), problem.factual)
 
-        kept = _most(within, count, draws)
-        count, limited = (kept, name) if kept < count else (count, limited)
+    def inputs(number: int, draws: int) -> float:
+        return certify_inputs(problem, population, rows(number), draws, method=method).at_most
+
+    def moves(number: int, draws: int) -> float:
+        return certify_moves(problem, population, rows(number)).at_most
+
+    sides = (("inputs", bounds.inputs, inputs), ("moves", bounds.moves, moves))
+    for name, bound, at_most in sides:
+        if bound is not None and count > 0:
+            kept = _most(at_most, bound / slack, count, draws)
+            count, limited = (kept, name) if kept < count else (count, limited)
     return count, limited
 
 
-def _at_most(
-    problem: Problem, population: Population, moved: np.ndarray, name: str, draws: int
-) -> float:
-    """The limit of the input distance, or of the move of a row, of moved rows (n, p)."""
-    rows = Rows(asarray_like(moved, problem.factual), problem.factual)
-    if name == "moves":
-        return certify_moves(problem, population, rows).at_most
-    bounds = problem.bounds
-    method = steering_method(bounds.method, bounds.trim, problem.factual.shape[0])
-    return certify_inputs(problem, population, rows, draws, method=method).at_most
-
-
-def _most(holds: Callable[[int, int], bool], count: int, draws: int) -> int:
-    """The largest number up to ``count`` for which a falling condition holds, by bisection.
+def _most(at_most: Callable[[int, int], float], bound: float, count: int, draws: int) -> int:
+    """The largest number up to ``count`` whose limit is within a bound, by bisection.
 
     Few bootstrap draws steer, the certificate's own number of them decides.
     """
-    if holds(count, draws):
+    if at_most(count, draws) <= bound:
         return count
-    good, bad = 0, count
+    good, bad, few = 0, count, min(draws, SEARCH_DRAWS)
     while bad - good > 1:
         middle = (good + bad) // 2
-        few = min(draws, SEARCH_DRAWS)
-        good, bad = (middle, bad) if holds(middle, few) else (good, middle)
-    while good > 0 and not holds(good, draws):
+        good, bad = (middle, bad) if at_most(middle, few) <= bound else (good, middle)
+    while good > 0 and at_most(good, draws) > bound:
         good -= max(1, good // 40)
     return good
 
@@ -200,10 +195,10 @@ def _fit_mean(
     stop: Callable[[], bool],
 ) -> Fitted:
     """Find the exchange rate at which the mean is what was asked for."""
-    question, level = recorded.question, problem.bounds.confidence
-    sign = -1.0 if question.falling else 1.0
+    question, sign = recorded.question, recorded.question.sign
     before = to_numpy(problem.factual_outputs)[:, 0].astype(np.float64)
-    amount = sign * (question.mean - (0.0 if question.relative else float(before.mean())))
+    start = 0.0 if question.relative else float(before.mean())
+    amount = sign * (question.mean - start)
     # Nothing or less, where half of the rows is there by chance: the margin may still be lacking.
     amount = max(0.0, amount)
     ways = find_ways(problem, recorded, problem.factual, stop)
@@ -213,6 +208,7 @@ def _fit_mean(
     if unseen is not None:
         _, gains, _ = ways.trades(_rate(ways, amount, problem.unit))
         spread = float(np.var(gains if question.relative else before + sign * gains))
+        level = problem.bounds.confidence
         amount += BETTING * _margin(spread / unseen, spread / len(before), level)
     rate, powers = _rate(ways, amount, problem.unit), np.linspace(-16.0, 0.0, 65)
     slower = (rate * 2.0**powers).tolist()
@@ -223,7 +219,6 @@ def _fit_mean(
     slack = 1.0 if unseen is None else TIGHTER
     kept, limited = _allowed(problem, moved, len(slower) - 1, slack, draws)
     rate = slower[kept] if kept else 0.0
-    start = 0.0 if question.relative else float(before.mean())
     return Fitted(replace(recorded, rate=rate), ways, start + sign * amount, limited)
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from elsewise._arrays import Array, asarray_like, take_rows, to_numpy
-from elsewise.certificate import Certificate, certify, cutoffs
+from elsewise.certificate import Certificate, Reached, certify, cutoffs
 from elsewise.moves import QuestionMap, Rows, Ways, find_ways, merged_ways, take_ways
 from elsewise.request import Kind, Problem, Verdict, halve, populate
 from elsewise.search._fit_question import Fitted, fit_question, nothing_to_do
@@ -48,20 +48,13 @@ def answer_row_by_row(
     fitted, tested, unseen = problem, problem, None
     if kind is Kind.HELD_OUT:
         fitted, tested, unseen = halve(problem, settings.fit_rows)
-    still = nothing_to_do(problem, question, settings)
-    found = (
-        Fitted(still, None, question.asked)
-        if still is not None
-        else fit_question(fitted, question, settings, None if unseen is None else len(unseen), stop)
-    )
+    found = nothing_to_do(problem, question, settings)
+    if found is None:
+        found = fit_question(fitted, question, settings, unseen, stop)
+        found = found._replace(ways=_all_ways(problem, found, unseen, stop))
     ways = found.ways
-    if ways is not None and unseen is not None:
-        ways = _all_ways(problem, found, ways, unseen, stop)
-    codes, moves = problem.factual, np.zeros(problem.factual.shape[0], dtype=bool)
-    if ways is not None:
-        moved, moves = take_ways(found.recorded, ways)
-        codes = asarray_like(moved, problem.factual)
-    rows = returned(codes)
+    codes, moves = take_ways(found.recorded, ways)
+    rows = returned(asarray_like(codes, problem.factual))
     certificate = certify(
         tested,
         populate(tested),
@@ -73,55 +66,57 @@ def answer_row_by_row(
         question=question,
         aimed=found.aimed,
         moved=int(moves.sum()),
-        stayed=() if ways is None else _stayed(question, found, ways, moves),
+        stayed=_stayed(question, found, moves),
         binding=found.limited,
     )
-    assert certificate.reached is not None  # a question was answered
-    if certificate.reached.ok:
-        certificate = replace(certificate, reached=replace(certificate.reached, stayed=()))
-    certificate = replace(certificate, ended=_ended(certificate, ways, still is not None))
+    reached = certificate.reached
+    assert reached is not None  # a question was answered
+    if reached.ok:
+        reached = replace(reached, stayed=())
+    certificate = replace(certificate, reached=reached, ended=_ended(reached, ways))
     excess = None
-    if ways is not None and not ways.stopped:
+    if not ways.stopped:
         excess = excess_over_least(problem, question, ways, moves, to_numpy(rows.codes))
     return RowAnswer(rows, found.recorded, certificate, said_excess(excess))
 
 
 def _all_ways(
-    problem: Problem, found: Fitted, ways: Ways, unseen: np.ndarray, stop: Callable[[], bool]
+    problem: Problem, found: Fitted, unseen: np.ndarray | None, stop: Callable[[], bool]
 ) -> Ways:
     """The ways of all rows: those of the fit are known where the two halves are all there is."""
+    ways = found.ways
+    if unseen is None:
+        return ways
     if len(ways.costs) + len(unseen) < problem.factual.shape[0]:
         return find_ways(problem, found.recorded, problem.factual, stop)
     others = find_ways(problem, found.recorded, take_rows(problem.factual, unseen), stop)
     return merged_ways(ways, others, unseen)
 
 
-def _stayed(
-    question: Question, found: Fitted, ways: Ways, moves: np.ndarray
-) -> tuple[tuple[str, int], ...]:
+def _stayed(question: Question, found: Fitted, moves: np.ndarray) -> tuple[tuple[str, int], ...]:
     """Why rows do not arrive, where every row that can was to; of a share, why too few do."""
-    stays = ~moves & ~ways.inside
-    if question.wanted is None or (question.kind == "share" and not found.limited):
-        stays = stays & ~np.isfinite(ways.costs)
+    if question.wanted is None:
+        return ()
+    ways, stays = found.ways, ~moves & ~found.ways.inside
+    can = np.isfinite(ways.costs)
+    if question.kind == "share" and not found.limited:
+        stays = stays & ~can
     missing = "time was up" if ways.stopped else "no legal way found"
     reasons = {
         "they break a rule or range themselves": stays & ways.frozen,
-        missing: stays & ~ways.frozen & ~np.isfinite(ways.costs),
-        f"too dear for the bounds ({found.limited})": stays & np.isfinite(ways.costs),
+        missing: stays & ~ways.frozen & ~can,
+        f"too dear for the bounds ({found.limited})": stays & can,
     }
-    counts = tuple((reason, int(rows.sum())) for reason, rows in reasons.items())
-    return () if question.wanted is None else tuple(pair for pair in counts if pair[1])
+    counts = ((reason, int(rows.sum())) for reason, rows in reasons.items())
+    return tuple(pair for pair in counts if pair[1])
 
 
-def _ended(certificate: Certificate, ways: Ways | None, still: bool) -> Verdict | None:
+def _ended(reached: Reached, ways: Ways) -> Verdict | None:
     """What the search knows beside the numbers."""
-    if still:
+    if ways.inside.all():
         return Verdict.NOTHING_TO_DO
-    reached = certificate.reached
-    assert ways is not None
     if ways.stopped:
         return Verdict.NOT_FOUND
-    assert reached is not None  # a question was answered
     if reached.moved == 0 and not reached.ok and not reached.binding:
-        return Verdict.NOT_POSSIBLE if not ways.attempted else Verdict.NOT_REACHED
+        return Verdict.NOT_REACHED if ways.attempted else Verdict.NOT_POSSIBLE
     return None

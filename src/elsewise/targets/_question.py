@@ -59,6 +59,11 @@ class Question:
         return int(np.argmax(np.isfinite(ends).any(axis=0)))
 
     @property
+    def sign(self) -> float:
+        """Whether the user's number is to rise, 1, or to fall, -1."""
+        return -1.0 if self.falling else 1.0
+
+    @property
     def asked(self) -> float:
         """What was asked for, in the user's unit."""
         if self.kind == "mean":
