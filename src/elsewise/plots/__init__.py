@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from elsewise._difference import Difference
     from elsewise.analysis import Frontier
     from elsewise.explanation import Explanation
+    from elsewise.plots._marks import Chart
 
 __all__ = [
     "changes",
@@ -270,7 +271,7 @@ def panel(explanation: Explanation, most: int = 6) -> np.ndarray:
     return axes
 
 
-def _draw_both(chart: charts.Chart, beside: charts.Chart, ax: Axes | None) -> Axes:
+def _draw_both(chart: Chart, beside: Chart, ax: Axes | None) -> Axes:
     """Draw two charts in one place, the second with its numbers at the right."""
     ax = draw(chart, ax)
     other = draw(beside, ax.twinx())

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from elsewise.errors import InvalidInput
-from elsewise.plots.charts import Bars, Chart, Flow, Mark
+from elsewise.plots._marks import Bars, Chart, Flow, Mark
 from elsewise.text import one_line
 
 if TYPE_CHECKING:

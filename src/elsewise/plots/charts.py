@@ -1,25 +1,19 @@
-"""What pictures show, in the units of the data: drawn by matplotlib here, as HTML by `report`.
-
-Records first (marks, charts, bars, flows), then the pictures of an explanation as such records,
-worked out once for every renderer.
-"""
+"""What pictures show, in the units of the data: drawn by matplotlib here, as HTML by `report`."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike
 
 from elsewise._arrays import to_numpy
 from elsewise.analysis import MISSING
 from elsewise.analysis import changes as changes_of
 from elsewise.analysis._columns import rows_words
 from elsewise.errors import InvalidInput
+from elsewise.plots._marks import Axis, Band, Bars, Chart, Flow, Level, Mark, mark
 from elsewise.request import Bounds
 from elsewise.targets import Derived, Sample
 from elsewise.text import amount, one_line, percent
@@ -47,120 +41,8 @@ OTHERS = "(others)"
 FLOW_HEIGHT, LABEL_HEIGHT = 190.0, 38.0
 
 
-class Mark(NamedTuple):
-    """Something drawn between two axes."""
-
-    kind: str
-    """"line", "dots", "area", "bars" (``x`` are their edges), or a line over the whole picture:
-    "across" at a ``y``, "upright" at an ``x``."""
-    look: str
-    """What it stands for, which gives its colour: see `elsewise.plots._draw.COLOURS`."""
-    x: np.ndarray
-    y: np.ndarray
-    name: str = ""
-    """What the legend calls it; nothing where it needs no name."""
-    low: np.ndarray | None = None
-    """Lower edge of an area."""
-    dashed: bool = False
-
-
-class Axis(NamedTuple):
-    """What an axis measures."""
-
-    label: str = ""
-    percent: bool = False
-    """Whether its numbers are shares or probabilities."""
-    holds: tuple[float, ...] = ()
-    """Values that it shows, whatever is drawn."""
-
-
-@dataclass(frozen=True, slots=True)
-class Chart:
-    """Marks between two axes; the upright axis has no numbers where it has no label."""
-
-    title: str
-    description: str
-    """What it shows, for those who cannot see it."""
-    marks: tuple[Mark, ...]
-    x: Axis
-    y: Axis
-    lines: int = 15
-    """Height, in lines of text."""
-
-
-@dataclass(frozen=True, slots=True)
-class Bars:
-    """Named bars that lie between two values each."""
-
-    title: str
-    axis: Axis
-    names: Sequence[str]
-    ends: ArrayLike
-    looks: Sequence[str]
-    texts: Sequence[str] = ()
-    """What is written beside each; nothing where the axis says it."""
-    starts: ArrayLike = 0.0
-
-
-class Level(NamedTuple):
-    """A level on one side of a flow: its name, its rows, and the middle of its place."""
-
-    name: str
-    rows: int
-    middle: float
-
-
-class Band(NamedTuple):
-    """Rows that go from one level to another: upper edge on either side, and thickness."""
-
-    left: float
-    right: float
-    thickness: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Flow:
-    """Rows that change from one level of a category to another, downwards in pixels."""
-
-    title: str
-    description: str
-    height: float
-    sides: tuple[tuple[Level, ...], tuple[Level, ...]]
-    bands: tuple[Band, ...]
-
-
 BELOW = Axis("share of rows that stay below", percent=True, holds=(0.0, 1.0))
 """What the levels of quantiles are."""
-
-
-def line(look: str, x: ArrayLike, y: ArrayLike, name: str = "", *, dashed: bool = False) -> Mark:
-    """Return a line."""
-    return Mark("line", look, np.asarray(x, float), np.asarray(y, float), name, dashed=dashed)
-
-
-def dots(look: str, x: ArrayLike, y: ArrayLike, name: str = "") -> Mark:
-    """Return dots."""
-    return Mark("dots", look, np.asarray(x, float), np.asarray(y, float), name)
-
-
-def area(look: str, x: ArrayLike, low: np.ndarray, high: np.ndarray, name: str) -> Mark:
-    """Return the area between two lines."""
-    return Mark("area", look, np.asarray(x, float), high, name, low)
-
-
-def bars(look: str, edges: np.ndarray, heights: np.ndarray, name: str = "") -> Mark:
-    """Return upright bars; those of no height are not drawn."""
-    return Mark("bars", look, edges, np.asarray(heights, float), name)
-
-
-def across(look: str, value: float, name: str = "") -> Mark:
-    """Return a dashed line from end to end, at a height."""
-    return Mark("across", look, np.empty(0), np.array([value]), name, dashed=True)
-
-
-def upright(look: str, value: float, name: str = "", *, dashed: bool = True) -> Mark:
-    """Return a line from bottom to top."""
-    return Mark("upright", look, np.array([value]), np.empty(0), name, dashed=dashed)
 
 
 def levels_of(size: int) -> np.ndarray:
@@ -220,7 +102,7 @@ def outputs(explanation: Explanation, column: int = 0, label: str | None = None)
         known = [*quantiles(old, levels), *quantiles(new, levels), *holds]
         if np.nanmax(high - low) < THIN * np.ptp(known):
             name = f"{name}, hardly wider than the line"
-        marks = (area("counterfactual", levels, low, high, name), *marks)
+        marks = (mark("area", "counterfactual", levels, high, name, low=low), *marks)
     # Of a pipeline, its last step says what the output is.
     called = explanation.problem.outputs.description.rsplit(").", 1)[-1] if label is None else label
     name = one_line(called, 60)
@@ -232,8 +114,8 @@ def outputs(explanation: Explanation, column: int = 0, label: str | None = None)
 def two_curves(levels: np.ndarray, old: np.ndarray, new: np.ndarray) -> tuple[Mark, ...]:
     """Quantiles of two samples at the same levels."""
     return (
-        line("factual", levels, quantiles(old, levels), "before"),
-        line("counterfactual", levels, quantiles(new, levels), "after"),
+        mark("line", "factual", levels, quantiles(old, levels), "before"),
+        mark("line", "counterfactual", levels, quantiles(new, levels), "after"),
     )
 
 
@@ -241,8 +123,9 @@ def _wanted_marks(explanation: Explanation, levels: np.ndarray, column: int) -> 
     """The target's quantiles, or the ends that rows are asked to be within."""
     if explanation.certificate.reached is None:
         wanted = _target_quantiles(explanation, levels, column)
-        return [line("target", levels, wanted, "target", dashed=True)]
-    return [across("target", end, name) for end, name in asked_ends(explanation, column)]
+        return [mark("line", "target", levels, wanted, "target", dashed=True)]
+    ends = asked_ends(explanation, column)
+    return [mark("across", "target", y=[end], name=name, dashed=True) for end, name in ends]
 
 
 def asked_ends(explanation: Explanation, column: int) -> list[tuple[float, str]]:
@@ -290,9 +173,9 @@ def output_histogram(explanation: Explanation, column: int, label: str) -> Chart
     edges = _spread_edges(low, high, OUTPUT_BARS)
     old, new = (np.histogram(values, edges)[0] for values in both)
     marks = [
-        bars("counterfactual", edges, new, "after"),
-        line("factual", np.repeat(edges, 2)[1:-1], np.repeat(old, 2), "before"),
-        *(upright("target", end, name) for end, name in asked),
+        mark("bars", "counterfactual", edges, new, "after"),
+        mark("line", "factual", np.repeat(edges, 2)[1:-1], np.repeat(old, 2), "before"),
+        *(mark("upright", "target", [end], name=name, dashed=True) for end, name in asked),
     ]
     said = f"Histogram of the {one_line(label, 60)}, before and after."
     x, y = Axis(one_line(label, 60), percent=probability), Axis("rows", holds=(0.0,))
@@ -317,8 +200,8 @@ def moves(column: Column) -> Chart:
     counts = np.histogram(change, edges)[0]
     down = edges[1:] + edges[:-1] < 0
     sides = (("down", np.where(down, counts, 0)), ("up", np.where(down, 0, counts)))
-    marks = [bars(look, edges, heights) for look, heights in sides if heights.any()]
-    marks.append(upright("quiet", 0.0, dashed=False))
+    marks = [mark("bars", look, edges, heights) for look, heights in sides if heights.any()]
+    marks.append(mark("upright", "quiet", [0.0]))
     title, x = one_line(column.name, 60), Axis(f"change of {one_line(column.name, 40)}")
     said, y = f"Histogram of the changes of {title}.", Axis("rows", holds=(0.0,))
     return Chart(title, said, tuple(marks), x, y, lines=9)
@@ -344,9 +227,9 @@ def dumbbells(column: Column, *, single: bool = False) -> Chart | None:
     size, name = round(order.size / count), one_line(column.name, 40)
     each = "a changed row" if size == 1 else f"the median of about {size} changed rows"
     marks = (
-        line("quiet", links, np.repeat(heights, 3)),
-        dots("factual", start, heights, "before"),
-        dots("counterfactual", end, heights, "after"),
+        mark("line", "quiet", links, np.repeat(heights, 3)),
+        mark("dots", "factual", start, heights, "before"),
+        mark("dots", "counterfactual", end, heights, "after"),
     )
     said = f"{name} before and after, for the rows that change."
     x, y = Axis(f"{name}; each line is {each}"), Axis(holds=(0.5, 0.5 - count))
@@ -362,30 +245,22 @@ def flow(column: Column) -> Flow | None:
     if not mass.any():
         return None
     unit = FLOW_HEIGHT / mass.sum()
-    sides, tops, heights = [], [], []
-    for rows in (mass.sum(axis=1), mass.sum(axis=0)):
+    thickness = unit * mass
+    sides, edges, heights = [], [], []
+    for rows, bands in ((mass.sum(axis=1), thickness), (mass.sum(axis=0), thickness.T)):
         # A level is as high as its rows, or as its label where that is higher.
         slots = np.where(rows > 0, np.maximum(unit * rows, LABEL_HEIGHT), 0.0)
         middles = np.cumsum(slots) - slots / 2
-        tops.append(middles - unit * rows / 2)
+        # Each band of a level begins where the one before it ends.
+        tops = np.column_stack([middles - unit * rows / 2, bands])
+        edges.append(np.cumsum(tops, axis=1))
         heights.append(float(slots.sum()))
         shown = np.flatnonzero(rows).tolist()
-        levels = (Level(one_line(names[k], 24), int(rows[k]), float(middles[k])) for k in shown)
-        sides.append(tuple(levels))
-    bands = []
-    for i, k in np.argwhere(mass):
-        thickness = float(unit * mass[i, k])
-        bands.append(Band(float(tops[0][i]), float(tops[1][k]), thickness))
-        # The next band of the level begins where this one ends.
-        tops[0][i] += thickness
-        tops[1][k] += thickness
-    return Flow(
-        title=one_line(column.name, 60),
-        description=f"Rows that change {one_line(column.name, 60)}: from the left to the right.",
-        height=max(heights),
-        sides=(sides[0], sides[1]),
-        bands=tuple(bands),
-    )
+        sides.append([Level(one_line(names[k], 24), int(rows[k]), middles[k]) for k in shown])
+    name, there = one_line(column.name, 60), np.argwhere(mass)
+    bands = [Band(edges[0][i, k], edges[1][k, i], thickness[i, k]) for i, k in there]
+    said = f"Rows that change {name}: from the left to the right."
+    return Flow(title=name, description=said, height=max(heights), sides=sides, bands=bands)
 
 
 def projected(explanation: Explanation) -> Chart:
@@ -420,9 +295,9 @@ def convergence(explanation: Explanation) -> Chart:
         values, what = history[f"{side}_limit"].to_numpy(), "upper limit"
         if bounds.method == "exact" or np.isnan(values).all():  # no limit of a side without a bound
             values, what = history[side].to_numpy(), "distance"
-        marks.append(line(side, steps, values, f"{side}, {what}"))
+        marks.append(mark("line", side, steps, values, f"{side}, {what}"))
         if bound is not None:
-            marks.append(across(side, bound, f"{side}, bound"))
+            marks.append(mark("across", side, y=[bound], name=f"{side}, bound", dashed=True))
     said = "Both distances over the iterations of the search, and their bounds."
     x, y = Axis("iteration"), Axis("distance", holds=(0.0,))
     return Chart("The search", said, tuple(marks), x, y)
@@ -432,31 +307,29 @@ def weight(explanation: Explanation) -> Chart:
     """The weight eta of the outputs over the iterations."""
     eta = explanation.history["eta"][1:]
     said = "The weight eta of the outputs over the iterations of the search."
-    marks = (line("factual", eta.index.to_numpy(), eta.to_numpy()),)
     y = Axis("weight of the outputs (eta)", holds=(0.0, 1.0))
-    return Chart("The balance", said, marks, Axis("iteration"), y)
+    drawn = mark("line", "factual", eta.index, eta)
+    return Chart("The balance", said, (drawn,), Axis("iteration"), y)
 
 
 def frontier(records: pd.DataFrame | Frontier) -> Chart:
     """How close the outputs come for how far the inputs move; see `elsewise.plots.frontier`."""
     given: Any = getattr(records, "table", records)
     table = columns_of(given, "inputs", "outputs").sort_values("inputs")
-    marks = [
-        line("counterfactual", table["inputs"], table["outputs"], "distance"),
-        dots("counterfactual", table["inputs"], table["outputs"]),
-    ]
+    look, places = "counterfactual", (table["inputs"], table["outputs"])
+    marks = [mark("line", look, *places, "distance"), mark("dots", look, *places)]
     if {"inputs_limit", "outputs_limit"} <= set(table.columns):
         limits = table["inputs_limit"], table["outputs_limit"]
-        marks.append(line("counterfactual", *limits, "upper limit", dashed=True))
+        marks.append(mark("line", look, *limits, "upper limit", dashed=True))
     if "chosen" in table.columns:
         here = table[table["chosen"].astype(bool)]
         name = "chosen" if given is records else "knee"
-        marks.append(dots("target", here["inputs"], here["outputs"], name))
+        marks.append(mark("dots", "target", here["inputs"], here["outputs"], name))
     bounds = getattr(records, "bounds", None) or Bounds()
     if bounds.inputs is not None:
-        marks.append(upright("inputs", bounds.inputs, "input bound"))
+        marks.append(mark("upright", "inputs", [bounds.inputs], (), "input bound", dashed=True))
     if bounds.outputs is not None:
-        marks.append(across("outputs", bounds.outputs, "output bound"))
+        marks.append(mark("across", "outputs", (), [bounds.outputs], "output bound", dashed=True))
     return _distances("Frontier", f"{len(table)} points; both distances are best small.", marks)
 
 
@@ -467,8 +340,8 @@ def comparison(records: pd.DataFrame) -> Chart:
     for k, row in enumerate(table.to_dict("records")):
         look, inputs, outputs = CYCLE_LOOKS[k % len(CYCLE_LOOKS)], row["inputs"], row["outputs"]
         far, high = row.get("inputs_limit", inputs), row.get("outputs_limit", outputs)
-        marks.append(line(look, [far, inputs, inputs], [outputs, outputs, high]))
-        marks.append(dots(look, [inputs], [outputs], one_line(row["name"], 34)))
+        marks.append(mark("line", look, [far, inputs, inputs], [outputs, outputs, high]))
+        marks.append(mark("dots", look, [inputs], [outputs], one_line(row["name"], 34)))
     title = "Side by side: closer to the corner is better"
     return _distances(title, f"{len(table)} explanations; lines reach up to the limits.", marks)
 
@@ -482,15 +355,15 @@ def _distances(title: str, description: str, marks: list[Mark]) -> Chart:
 
 def policy(records: pd.DataFrame) -> tuple[Chart, Chart]:
     """Reach, and cost of a row that arrives, against the number of actions or the budget."""
-    table = columns_of(records, "k", "budget", "reach", "mean_cost", "limit")
+    names = ["k", "budget", "reach", "mean_cost", "limit"]
+    table = columns_of(records, *names)[names].astype(np.float64)
     by_budget = bool(np.isfinite(table["budget"]).all())
-    against = table["budget" if by_budget else "k"].to_numpy(dtype=np.float64)
-    x = Axis("budget" if by_budget else "actions")
-    reach, limit = (table[name].to_numpy(dtype=np.float64) for name in ("reach", "limit"))
-    marks = [line("counterfactual", against, reach), dots("counterfactual", against, reach)]
-    if not np.isnan(limit).any():
-        marks.insert(0, area("counterfactual", against, limit, reach, ""))
-    cost = line("inputs", against, table["mean_cost"])
+    against, x = table["budget" if by_budget else "k"], Axis("budget" if by_budget else "actions")
+    look, places = "counterfactual", (against, table["reach"])
+    marks = [mark("line", look, *places), mark("dots", look, *places)]
+    if not table["limit"].isna().any():
+        marks.insert(0, mark("area", look, *places, low=table["limit"].to_numpy()))
+    cost = mark("line", "inputs", against, table["mean_cost"])
     title = "The price of simplicity"
     said = "Share of rows in need that arrive, for growing policies."
     arrive = Axis("rows in need that arrive", percent=True, holds=(0.0, 1.0))

@@ -112,13 +112,12 @@ def _moves(view: View, single: bool) -> Section | None:
 
 def _card(column: Column, single: bool) -> Card:
     """Moves of one feature over the rows in which it changes."""
-    found: list[charts.Chart | charts.Flow | None]
-    if column.numeric:
-        found = [charts.dumbbells(column, single=single), charts.moves(column)]
-    else:
-        found = [charts.flow(column)]
-    pictures = [picture for picture in found if picture is not None]
-    return Card(one_line(column.name, 80), column.change_words(), pictures)
+    name, words = one_line(column.name, 80), column.change_words()
+    if not column.numeric:
+        flow = charts.flow(column)
+        return Card(name, words, [] if flow is None else [flow])
+    lines, moves = charts.dumbbells(column, single=single), charts.moves(column)
+    return Card(name, words, [moves] if lines is None else [lines, moves])
 
 
 def _outputs(view: View) -> Section:

@@ -21,7 +21,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from elsewise.analysis import MISSING
-from elsewise.plots.charts import Axis, Chart, Flow, Mark
+from elsewise.plots._marks import Axis, Chart, Flow, Mark
 from elsewise.text import amount
 
 if TYPE_CHECKING:
