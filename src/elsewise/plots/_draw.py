@@ -40,12 +40,8 @@ COLOURS = {
 
 def canvas(ax: Axes | None, width: float = 6.0, height: float = 3.7) -> Axes:
     """Return the given axes, or those of a new figure."""
-    if ax is not None:
-        return ax
-    import matplotlib.pyplot as plt
-
-    _, ax = plt.subplots(figsize=(width, height), layout="constrained")
-    return ax
+    found: Axes = canvases(ax, 1, 1, width, height)[0]
+    return found
 
 
 def canvases(
@@ -167,9 +163,8 @@ def draw_bars(bars: Bars, ax: Axes | None = None) -> Axes:
     ax.invert_yaxis()
     if bars.texts:
         style: dict[str, Any] = {"va": "center", "fontsize": "small", "color": INK}
-        for place, (end, words) in enumerate(
-            zip(np.maximum(starts, ends), bars.texts, strict=True)
-        ):
+        for place, end in enumerate(np.maximum(starts, ends)):
+            words = bars.texts[place]
             ax.annotate(words, (end, place), (4, 0), textcoords="offset points", **style)
         low = float(min(starts.min(), ends.min()))
         length = float(max(starts.max(), ends.max())) - low or 1.0

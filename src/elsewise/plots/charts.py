@@ -442,21 +442,20 @@ def pair_bars(column: Column) -> Bars:
 def waterfall_bars(difference: Difference, most: int) -> Bars:
     """Parts of a difference with their intervals, each where the one above ends."""
     table = difference.attributes
-    parts, named = table["part"].to_numpy(), table["named"].to_numpy()
-    names = [one_line(name, 60) for name in table.index[:most]]
-    limits = table[["low", "high"]].to_numpy()[:most]
-    words = [f" ({amount(low)} to {amount(high)})" for low, high in limits]
+    names, parts, looks, texts = [], [], [], []
+    for name, row in table[:most].iterrows():
+        names.append(one_line(name, 60))
+        parts.append(row["part"])
+        looks.append(("up" if row["part"] > 0 else "down") + ("" if row["named"] else " pale"))
+        texts.append(f"{amount(row['part'])} ({amount(row['low'])} to {amount(row['high'])})")
     if len(table) > most:
-        words.append("")
-        parts, named = np.append(parts[:most], parts[most:].sum()), np.append(named[:most], False)
+        rest = float(table["part"].to_numpy()[most:].sum())
         names.append(f"{len(table) - most} others")
+        parts.append(rest)
+        looks.append("up pale" if rest > 0 else "down pale")
+        texts.append(amount(rest))
     before, after = difference.before, difference.after
     ends = before + np.cumsum([0.0, *parts])
-    looks = [
-        ("up" if part > 0 else "down") + ("" if sure else " pale")
-        for part, sure in zip(parts, named, strict=True)
-    ]
-    texts = [f"{amount(part)}{more}" for part, more in zip(parts, words, strict=True)]
     return Bars(
         "What the change goes through",
         Axis("score"),
