@@ -122,12 +122,9 @@ def certify_inputs(
     """
     theta = direction_blocks(problem.embedding.size, problem.generator("certificate directions"))
     comparison = input_comparison(problem, population, rows.codes, theta)
-    method = Method(method or problem.bounds.method)
-    cap = None
-    if still:
-        cap = 0.0
+    method, cap = Method(method or problem.bounds.method), 0.0 if still else None
     # Only these may come to use a cap, which costs an eigenvalue problem.
-    elif method in (Method.AUTO, Method.FINITE_SAMPLE):
+    if not still and method in (Method.AUTO, Method.FINITE_SAMPLE):
         cap = _cap(problem, comparison, theta)
     return _evidence(problem, "inputs", comparison, draws, method, advise, cap=cap)
 

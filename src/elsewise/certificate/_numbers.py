@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -109,18 +108,17 @@ def read_reached(
     """Count what the rows reach, with outputs (n, K) before and after."""
     claims, confidence = kind is Kind.HELD_OUT, problem.bounds.confidence
     # Two-sided at 2c - 1: either end is a one-sided limit at the stated confidence c.
-    level, rng = max(2.0 * confidence - 1.0, 1e-6), problem.generator("certificate reached")
-    limit: float | None = None
+    level, limit = max(2.0 * confidence - 1.0, 1e-6), None
     if question.wanted is None:
-        values = after[:, 0] - before[:, 0] if question.relative else after[:, 0]
         arrived = int(np.sum(np.any(after != before, axis=1)))
-        first, last = 0.0 if question.relative else float(before.mean()), float(values.mean())
-        asked: float | None = question.mean
-        ends = problem.support
-        if ends is not None and question.relative:
+        first, values, ends = float(before.mean()), after[:, 0], problem.support
+        if question.relative:
+            first, values = 0.0, values - before[:, 0]
             # Of differences of two outputs.
-            ends = (ends[0] - ends[1], ends[1] - ends[0])
+            ends = ends and (ends[0] - ends[1], ends[1] - ends[0])
+        last = float(values.mean())
         if claims:
+            rng = problem.generator("certificate reached")
             found = mean_interval(values, level, rng, ends, problem.clusters)
             limit = found.upper if question.falling else found.lower
     else:
@@ -128,14 +126,13 @@ def read_reached(
         arrived = int(inside.sum())
         first = question.said(float(question.wanted.contains(before).mean()))
         last = question.said(float(inside.mean()))
-        asked = problem.bounds.reach if question.kind == "every" else question.asked
         if claims:
             # Booleans: at or above 0.5 is true.
             found = share_interval(inside, 0.5, level, problem.clusters)
             limit = question.said(found.lower or 0.0)
     return Reached(
         question=question,
-        asked=asked,
+        asked=problem.bounds.reach if question.kind == "every" else question.asked,
         before=first,
         reached=last,
         limit=limit,
@@ -220,20 +217,18 @@ def read_out(
     )
     sign, side = (-1.0, "below") if below else (1.0, "above")
 
-    def mean(values: np.ndarray, level: float = alone) -> Interval:
+    def interval(values: np.ndarray, level: float, cutoff: float | None) -> Interval:
+        if cutoff is not None:
+            # A row at the target itself, but for rounding, is there.
+            # "At most" is "at least" of the negatives, so that one rule counts both.
+            values, cutoff = sign * values, sign * cutoff - ROUNDING * abs(cutoff)
         if exact:
-            return Interval.known(float(np.mean(values)))
+            return Interval.known(float(np.mean(values if cutoff is None else values >= cutoff)))
+        if cutoff is not None:
+            return share_interval(values, cutoff, level, problem.clusters)
         # The same order of bets for both: rows that stay as they are have the same interval.
         rng = problem.generator("certificate means")
         return mean_interval(values, level, rng, problem.support, problem.clusters)
-
-    def share(values: np.ndarray, level: float = alone, *, cutoff: float) -> Interval:
-        # A row at the target itself, but for rounding, is there.
-        # "At most" is "at least" of the negatives, so that one rule counts both.
-        values, least = sign * values, sign * cutoff - ROUNDING * abs(cutoff)
-        if exact:
-            return Interval.known(float(np.mean(values >= least)))
-        return share_interval(values, least, level, problem.clusters)
 
     probability = problem.outputs.probability
     called = "predicted probability" if probability else "output"
@@ -243,18 +238,15 @@ def read_out(
         which = of if len(cuts) > 1 else ""
         old, new = before[:, column], after[:, column]
         cut = percent(cutoff, exact=True) if probability else f"{cutoff:.4g}"
-        for name, end, number in (
-            (f"mean {called}{which}", None, mean),
-            (f"share at or {side} {cut}{which}", cutoff, partial(share, cutoff=cutoff)),
-        ):
+        for name, end in ((f"mean {called}", None), (f"share at or {side} {cut}", cutoff)):
             found.append(
                 Readout(
-                    name=name,
+                    name=f"{name}{which}",
                     column=column,
                     cutoff=end,
-                    before=number(old),
-                    after=number(new),
-                    together=number(new, joint),
+                    before=interval(old, alone, end),
+                    after=interval(new, alone, end),
+                    together=interval(new, joint, end),
                     probability=probability,
                 )
             )

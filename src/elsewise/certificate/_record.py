@@ -7,13 +7,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from elsewise.certificate._numbers import Reached, Readout
-from elsewise.certificate._wording import (
-    certificate_lines,
-    distance_sentence,
-    not_claimed,
-    reached_sentence,
-    side_advice,
-)
+from elsewise.certificate._wording import asked_sentence, certificate_lines, not_claimed
 from elsewise.confidence import Interval
 from elsewise.errors import from_mapping
 from elsewise.request import Kind, Verdict
@@ -62,7 +56,15 @@ class Evidence:
     @property
     def advice(self) -> str:
         """What would help where the bound is missed; nothing where it is met."""
-        return side_advice(self)
+        if self.met:
+            return ""
+        if self.rows_needed is not None:
+            needed = f"needs about n = {self.rows_needed:,} certified"
+            return f"not certifiable with these rows: {needed}"
+        distance = self.estimate if self.debiased is None else self.debiased
+        if self.upper_limit is None:
+            return f"the distance itself is {distance:.4g}"
+        return f"probably no number of rows will do: the distance itself is about {distance:.4g}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,7 +173,7 @@ class Certificate:
     @property
     def sentence(self) -> str:
         """What was asked and what was reached, in the question's unit or as distances."""
-        return distance_sentence(self) if self.reached is None else reached_sentence(self.reached)
+        return asked_sentence(self)
 
     @property
     def not_claimed(self) -> tuple[str, ...]:

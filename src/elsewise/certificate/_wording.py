@@ -16,16 +16,7 @@ if TYPE_CHECKING:
     from elsewise.confidence import Interval
 
 
-def side_advice(side: Evidence) -> str:
-    """Return what would help where a bound is missed; nothing where it is met."""
-    if side.met:
-        return ""
-    if side.rows_needed is not None:
-        return f"not certifiable with these rows: needs about n = {side.rows_needed:,} certified"
-    distance = side.estimate if side.debiased is None else side.debiased
-    if side.upper_limit is None:
-        return f"the distance itself is {distance:.4g}"
-    return f"probably no number of rows will do: the distance itself is about {distance:.4g}"
+DESCRIPTIVE = "Descriptive: computed on the rows the map was fitted to, not on unseen ones."
 
 
 def not_claimed(certificate: Certificate) -> tuple[str, ...]:
@@ -36,15 +27,14 @@ def not_claimed(certificate: Certificate) -> tuple[str, ...]:
         "Not about single rows: distances compare whole distributions.",
     ]
     if certificate.trim > 0:
-        said.append(
-            f"Nothing about the most extreme {percent(certificate.trim, exact=True)} at either end."
-        )
-        said.append(
+        tails = percent(certificate.trim, exact=True)
+        said += [
+            f"Nothing about the most extreme {tails} at either end.",
             "Of inputs these are the ends of each projection: other rows in every direction, so no "
-            "rows that could be named."
-        )
+            "rows that could be named.",
+        ]
     if certificate.kind is Kind.IN_SAMPLE:
-        said.append("Descriptive: computed on the rows the map was fitted to, not on unseen ones.")
+        said.append(DESCRIPTIVE)
     if certificate.kind is Kind.POPULATION:
         said.append("Nothing about other rows: these are taken for the whole population.")
     if certificate.probability is not None:
@@ -121,41 +111,36 @@ def reached_sentence(reached: Reached, output: str = "") -> str:
     question = reached.question
     seen = "rows" if reached.limit is None else "unseen rows"
     before, found = question.number(reached.before), question.number(reached.reached)
-    limit = ""
+    counted = f"{reached.rows:,} {seen}"
     if reached.limit is not None:
         way = "at most" if reached.falling else "at least"
-        limit = f" ({way} {question.number(reached.limit)})"
+        counted += f" ({way} {question.number(reached.limit)})"
     asked = "" if reached.asked is None else f"{question.number(reached.asked)} asked"
     if question.kind == "every":
-        counts = f"{reached.arrived:,} of {reached.rows:,} {seen}{limit}"
         asked = asked and f", {asked}"
-        return f"rows {question.condition(output)}: {counts}{asked}, {before} before"
+        told = f"{reached.arrived:,} of {counted}{asked}, {before} before"
+        return f"rows {question.condition(output)}: {told}"
     if reached.aimed is not None and reached.limit is not None:
         asked = f"{asked} (aimed at {question.number(reached.aimed)})"
-    counts = f" on {reached.rows:,} {seen}{limit}"
+    told = f"{asked}, {before} before, {found} reached on {counted}"
     if question.kind == "share":
-        return (
-            f"share {question.condition(output)}: {asked}, {before} before, {found} reached{counts}"
-        )
-    moved = " moved by" if question.relative else ""
-    return (
-        f"mean {question.output(output)}{moved}: {asked}, {before} before, {found} reached{counts}"
-    )
+        return f"share {question.condition(output)}: {told}"
+    return f"mean {question.output(output)}{' moved by' if question.relative else ''}: {told}"
 
 
-def distance_sentence(certificate: Certificate) -> str:
-    """Return which distances were asked for and reached, as one sentence without an end."""
+def asked_sentence(certificate: Certificate) -> str:
+    """Return what was asked for and reached, as a question or as distances, without an end."""
+    if certificate.reached is not None:
+        return reached_sentence(certificate.reached)
     sides = {"input": certificate.inputs, "output": certificate.outputs}
     bounded = {name: side for name, side in sides.items() if side.bound is not None}
-    seen = "unseen rows" if certificate.kind is Kind.HELD_OUT else "rows"
-    parts = []
+    unseen = "unseen " if certificate.kind is Kind.HELD_OUT else ""
+    counted, parts = f"{certificate.rows:,} {unseen}rows", []
     for name, side in (bounded if bounded or certificate.moves_bound else sides).items():
-        found = f"{side.estimate:.3g} reached on {certificate.rows:,} {seen}"
+        found, at_most = f"{side.estimate:.3g} reached on {counted}", f"{side.at_most:.3g}"
         if side.bound is not None:
             at_most, bound = format_distinct(side.at_most, side.bound)
             found = f"at most {bound} asked, {found}"
-        else:
-            at_most = f"{side.at_most:.3g}"
         limit = "" if side.upper_limit is None else f" (at most {at_most})"
         parts.append(f"{name} distance: {found}{limit}")
     move, most = certificate.row_move, certificate.moves_bound
@@ -189,23 +174,20 @@ def certificate_lines(certificate: Certificate) -> Iterator[str]:
         yield from (f"    {line}" for line in (side.advice, side.notice) if line)
     alone = "" if confidence is None else f" ({percent(confidence, exact=True)} each, by itself)"
     for readout in certificate.readouts:
-        before, after = (
-            interval_text(part, readout.in_percent) for part in (readout.before, readout.after)
-        )
+        before = interval_text(readout.before, readout.in_percent)
+        after = interval_text(readout.after, readout.in_percent)
         yield f"  {readout.name}: {before} before, {after} after{alone}"
     inputs, outputs = certificate.inputs.assumption, certificate.outputs.assumption
     if inputs == outputs:
         yield f"  Assumed: {inputs}"
     else:
         yield from (f"  Assumed for inputs: {inputs}", f"  Assumed for outputs: {outputs}")
-    tails = (
-        ""
-        if certificate.trim == 0
-        else f" or the most extreme {percent(certificate.trim, exact=True)} at either end"
-    )
+    tails = ""
+    if certificate.trim:
+        tails = f" or the most extreme {percent(certificate.trim, exact=True)} at either end"
     yield f"  Not claimed: anything about causes, single rows{tails}."
     if certificate.kind is Kind.IN_SAMPLE:
-        yield "  Descriptive: computed on the rows the map was fitted to, not on unseen ones."
+        yield f"  {DESCRIPTIVE}"
     if certificate.probability is not None:
         yield "  P is one minus the p-value of 'the distance is at least the bound'."
 
