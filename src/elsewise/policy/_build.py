@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from math import inf, isfinite
+from math import inf
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +16,8 @@ from elsewise._arrays import to_double
 from elsewise._resources import using
 from elsewise.errors import InvalidInput, check_count
 from elsewise.policy._actions import movables
-from elsewise.policy._candidates import Ground, Table, propose, refine
-from elsewise.policy._cost_table import Standing, Trial, prices_of
+from elsewise.policy._candidates import Ground, propose, refine
+from elsewise.policy._cost_table import Standing, Table, Trial, prices_of
 from elsewise.policy._policy import CHEAPEST, Count, Line, Policy, in_words
 from elsewise.policy._rule import Condition, grow_rule, rule_words
 from elsewise.policy._select import Caps, choose_actions, is_served, serve
@@ -44,8 +44,6 @@ class Study:
     caps: Caps
     ruled: bool
     """Whether a rule says who takes which action."""
-    asked: float
-    """Share of all rows asked to be inside."""
     everything: Standing
     """All explained rows."""
     unseen: np.ndarray | None
@@ -119,10 +117,10 @@ def build_policy(
         if value is not None and not (number and 0 < value <= top):
             expected = "a number above 0, or None" if top == inf else "a share in (0, 1]"
             raise InvalidInput(name, expected, repr(value), "leave it out for no limit")
-    caps = Caps(rows=0, total=0, share=reach, moved=rows_moved, budget=budget)
-    most = inf if cost_per_row is None else float(cost_per_row)
+    each = inf if cost_per_row is None else float(cost_per_row)
+    caps = Caps(rows=0, total=0, share=reach, moved=rows_moved, budget=budget, each=each)
     with using(explanation.settings.resources):
-        study = _study(explanation, target, cost, most, caps, cells, assign == "rule")
+        study = _study(explanation, target, cost, caps, cells, assign == "rule")
         table, chosen = refine(study.ground, study.table, partial(_chosen, study, k))
         return _counted(_assigned(replace(study, table=table), k, chosen))
 
@@ -143,42 +141,37 @@ def _question(explanation: Explanation, target: Any) -> Question:
 
 
 def _study(
-    explanation: Explanation,
-    target: Target | Share | None,
-    cost: Any,
-    most: float,
-    caps: Caps,
-    cells: int,
-    ruled: bool,
+    explanation: Explanation, target: Any, cost: Any, caps: Caps, cells: int, ruled: bool
 ) -> Study:
     """Fill the table of rows in need by candidate actions; ``caps`` know of no rows yet."""
     problem, question = explanation.problem, _question(explanation, target)
     codes = to_double(problem.factual)
     known = movables(problem.schema, np.concatenate([to_double(problem.background), codes]))
+    grid = np.zeros(codes.shape[1])
+    for attribute in known:
+        grid[attribute.columns] = attribute.grid
+    # What a row may cost is a filter on what was found, so that a refusal can say what is cheapest.
     trial = Trial(
         problem=problem,
         encoder=explanation.encoder,
         question=question,
         cost=cost if callable(cost) else prices_of(problem, cost),
-        most=most,
-        grid=np.zeros(codes.shape[1]),
+        most=inf,
+        grid=grid,
     )
-    for attribute in known:
-        trial.grid[attribute.columns] = attribute.grid
-    everything = trial.standing(codes)
-    held_out = explanation.certificate.kind is Kind.HELD_OUT
-    unseen = halve(problem, explanation.settings.fit_rows).unseen if held_out else None
+    everything, unseen = trial.standing(codes), None
+    if explanation.certificate.kind is Kind.HELD_OUT:
+        unseen = halve(problem, explanation.settings.fit_rows).unseen
     seen = np.setdiff1d(np.arange(len(codes)), [] if unseen is None else unseen)
     seen = seen[everything.needs[seen].cumsum() <= FIT_ROWS]
     fit = everything.take(seen)
     needing = fit.take(np.flatnonzero(fit.needs))
     ends = to_double(explanation.rows.codes)[seen[fit.needs]]
-    # What a row may cost is a filter on what was found, so that a refusal can say what is cheapest.
-    ground = Ground(replace(trial, most=inf), known, needing, cells)
+    ground = Ground(trial, known, needing, cells)
     table = propose(ground, ends, problem.generator("policy"))
     cheapest = float(table.arriving.min(initial=inf))
-    for name, cap in {"budget": caps.budget, "cost_per_row": most}.items():
-        if cap is not None and isfinite(cheapest) and cap < cheapest:
+    for name, cap in {"budget": caps.budget, "cost_per_row": caps.each}.items():
+        if cap is not None and cap < cheapest < inf:
             expected = f"at least {cheapest:.4g}, the cost of the cheapest action that helps"
             fix = "raise it, or leave it out to see what can be reached"
             raise InvalidInput(name, expected, repr(cap), fix)
@@ -187,11 +180,10 @@ def _study(
     caps = replace(caps, rows=len(seen), total=len(codes), inside=inside, share=share)
     return Study(
         explanation=explanation,
-        ground=ground._replace(trial=trial),
-        table=table._replace(costs=np.where(table.costs <= trial.most, table.costs, inf)),
+        ground=ground._replace(trial=replace(trial, most=caps.each)),
+        table=table._replace(costs=np.where(table.costs <= caps.each, table.costs, inf)),
         caps=caps,
         ruled=ruled,
-        asked=caps.share or problem.bounds.reach or 1.0,
         everything=everything,
         unseen=unseen,
     )
@@ -217,14 +209,14 @@ def _assigned(study: Study, k: int, start: np.ndarray | None) -> Policy:
         rules=None if rules is None else tuple(rules),
         price=inf,
         tie=inf,
-        asked=study.asked,
+        asked=study.caps.share or study.explanation.problem.bounds.reach or 1.0,
         explained=Count(0, 0, 0, 0, 0, 0.0),
         study=study,
     )
-    _, line, best = made.take(study.ground.rows)
-    price, tie = serve(best, study.ground.rows.ties, study.caps)
-    served = is_served(best, study.ground.rows.ties, price, tie)
-    used = np.bincount(line[served], minlength=chosen.size)
+    rows = study.ground.rows
+    _, line, best = made.take(rows)
+    price, tie = serve(best, rows.ties, study.caps)
+    used = np.bincount(line[is_served(best, rows.ties, price, tie)], minlength=chosen.size)
     # Actions that serve nobody are no part of the answer.
     order = np.argsort(-used, kind="stable")[: int((used > 0).sum())]
     kept = None if rules is None else tuple(rules[j] for j in order)
@@ -242,11 +234,11 @@ def _counted(policy: Policy) -> Policy:
         what = in_words(a.words(add, put) for a in study.ground.known)
         who = rule_words(schema, policy.rules[j]) if policy.rules else CHEAPEST
         lines.append(Line(what, who, mine.size, float(mine.mean()) if mine.size else 0.0))
-    ends = rows.outputs, policy.trial.outputs(codes)
+    after = policy.trial.outputs(codes)
     counted = replace(
         policy,
         lines=tuple(lines),
-        means=(float(ends[0][:, 0].mean()), float(ends[1][:, 0].mean())),
+        means=(float(rows.outputs[:, 0].mean()), float(after[:, 0].mean())),
         explained=Count.of(rows, line, costs),
     )
     if unseen is not None:
@@ -261,8 +253,7 @@ def _counted(policy: Policy) -> Policy:
 def _verdict(policy: Policy, study: Study) -> tuple[Verdict, str]:
     """Return the verdict, and why rows that an action would help stay or why there is none."""
     caps, explained, unseen = study.caps, policy.explained, policy.unseen
-    capped = caps.budget is not None or caps.moved is not None
-    limited = capped or policy.trial.most < inf
+    limited = caps.budget is not None or caps.moved is not None or caps.each < inf
     there = caps.share is not None and explained.share >= policy.asked
     if not explained.arriving and (there or not explained.needing):
         why = "rows are where they are wanted already"

@@ -17,8 +17,7 @@ from elsewise.policy._actions import (
     pairs,
     single_edits,
 )
-from elsewise.policy._cost_table import Standing, Trial
-from elsewise.policy._select import far_price
+from elsewise.policy._cost_table import Standing, Table, Trial
 
 JOINED = 1500
 """Most joined edits tried per number of cells."""
@@ -38,37 +37,6 @@ NEAR = 7
 """Amounts tried around a chosen one."""
 
 
-class Table(NamedTuple):
-    """Candidates with what they cost the rows of the fit."""
-
-    actions: Actions
-    costs: np.ndarray
-    """ndarray (m, C): infinite where a row cannot take the action."""
-    short: np.ndarray
-    """ndarray (m, C): how far outside the row then is."""
-
-    @property
-    def arriving(self) -> np.ndarray:
-        """Costs (m, C), infinite where the row does not arrive."""
-        return np.where(self.short == 0, self.costs, np.inf)
-
-    def take(self, index: np.ndarray) -> Table:
-        """Return some of the candidates."""
-        return Table(self.actions.take(index), self.costs[:, index], self.short[:, index])
-
-    def joined(self, other: Table) -> Table:
-        """Return the candidates of both."""
-        tables = (np.concatenate(both, axis=1) for both in zip(self[1:], other[1:], strict=True))
-        return Table(joined([self.actions, other.actions]), *tables)
-
-    def best(self, count: int) -> Table:
-        """Return the candidates that are worth most by themselves, ``count`` at most."""
-        arriving = self.arriving
-        worth = np.maximum(far_price(arriving) - arriving, 0.0).sum(axis=0)
-        order = np.argsort(-worth, kind="stable")[:count]
-        return self.take(np.sort(order[worth[order] > 0]))
-
-
 class Ground(NamedTuple):
     """What actions are chosen on."""
 
@@ -82,7 +50,7 @@ class Ground(NamedTuple):
 
     def fill(self, actions: Actions) -> Table:
         """Ask the model what becomes of the rows."""
-        return Table(actions, *self.trial.table(self.rows, actions))
+        return self.trial.table(self.rows, actions)
 
     def singles(self, mantissas: Sequence[float] = COARSE) -> Actions:
         """Return all actions of one edit, whose amounts begin with these digits."""

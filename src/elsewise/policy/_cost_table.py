@@ -13,7 +13,8 @@ from elsewise._resources import block_rows
 from elsewise.errors import InvalidInput, bad_column
 from elsewise.features import Encoder, Kind, Legal
 from elsewise.moves import row_noise
-from elsewise.policy._actions import Actions
+from elsewise.policy._actions import Actions, joined
+from elsewise.policy._select import far_price
 from elsewise.request import Problem, broken_rows
 from elsewise.targets import Question, Wanted
 
@@ -52,6 +53,37 @@ class Standing(NamedTuple):
     def take(self, index: np.ndarray) -> Standing:
         """Return some of the rows."""
         return Standing(*(part[index] for part in self))
+
+
+class Table(NamedTuple):
+    """Candidates with what they cost the rows of the fit."""
+
+    actions: Actions
+    costs: np.ndarray
+    """ndarray (m, C): infinite where a row cannot take the action."""
+    short: np.ndarray
+    """ndarray (m, C): how far outside the row then is."""
+
+    @property
+    def arriving(self) -> np.ndarray:
+        """Costs (m, C), infinite where the row does not arrive."""
+        return np.where(self.short == 0, self.costs, np.inf)
+
+    def take(self, index: np.ndarray) -> Table:
+        """Return some of the candidates."""
+        return Table(self.actions.take(index), self.costs[:, index], self.short[:, index])
+
+    def joined(self, other: Table) -> Table:
+        """Return the candidates of both."""
+        tables = (np.concatenate(both, axis=1) for both in zip(self[1:], other[1:], strict=True))
+        return Table(joined([self.actions, other.actions]), *tables)
+
+    def best(self, count: int) -> Table:
+        """Return the candidates that are worth most by themselves, ``count`` at most."""
+        arriving = self.arriving
+        worth = np.maximum(far_price(arriving) - arriving, 0.0).sum(axis=0)
+        order = np.argsort(-worth, kind="stable")[:count]
+        return self.take(np.sort(order[worth[order] > 0]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,11 +144,11 @@ class Trial:
             raise InvalidInput("cost", expected, received, "return one number per row")
         return found
 
-    def table(self, rows: Standing, actions: Actions) -> tuple[np.ndarray, np.ndarray]:
+    def table(self, rows: Standing, actions: Actions) -> Table:
         """Return what each action costs each row, and how far outside the row then is.
 
-        Both (n, C). A cost is infinite where the action is not legal, changes nothing or costs too
-        much; the row then is where it was. Memory is bounded by blocks of rows and actions.
+        A cost is infinite where the action is not legal, changes nothing or costs too much; the
+        row then is where it was. Memory is bounded by blocks of rows and actions.
         """
         shape = len(rows.codes), len(actions.add)
         costs, short = np.full(shape, np.inf), np.repeat(rows.short[:, None], shape[1], axis=1)
@@ -127,19 +159,16 @@ class Trial:
             wide = max(1, size // len(rows.codes[block]))
             for first in range(0, shape[1], wide):
                 here = block, slice(first, first + wide)
-                part = rows.codes[block], legal.block(block), actions.take(here[1])
-                self._fill(*part, (costs[here], short[here]))
-        return costs, short
+                part = Table(actions.take(here[1]), costs[here], short[here])
+                self._fill(rows.codes[block], legal.block(block), part)
+        return Table(actions, costs, short)
 
-    def _fill(
-        self, codes: np.ndarray, legal: Legal, actions: Actions, tables: tuple[np.ndarray, ...]
-    ) -> None:
-        """Fill one block of both tables, costs and short, in place."""
-        costs, short = tables
-        moved = actions.apply(codes, self.grid)
-        changed = changed_cells(codes, moved).any(axis=2)
-        legal_already = ~changed_cells(moved, legal.legalize(moved)).any(axis=2)
-        action, row = np.nonzero(changed & legal_already)
+    def _fill(self, codes: np.ndarray, legal: Legal, table: Table) -> None:
+        """Fill a part of the table in place."""
+        moved = table.actions.apply(codes, self.grid)
+        ok = changed_cells(codes, moved).any(axis=2)
+        ok &= ~changed_cells(moved, legal.legalize(moved)).any(axis=2)
+        action, row = np.nonzero(ok)
         if self.problem.obeys is not None and len(row):
             kept = self.problem.obeys(moved[action, row])
             action, row = action[kept], row[kept]
@@ -147,4 +176,5 @@ class Trial:
             new = moved[action, row]
             gap, price = self.short(self.outputs(new)), self.costs(codes[row], new)
             paid = price <= self.most
-            short[row[paid], action[paid]], costs[row[paid], action[paid]] = gap[paid], price[paid]
+            table.short[row[paid], action[paid]] = gap[paid]
+            table.costs[row[paid], action[paid]] = price[paid]

@@ -209,8 +209,7 @@ class Policy(_Answer):
         The cost (n,) is that of the cheapest action that brings the row there, also where the row
         is not served; infinite where none does. Each row moves by its own values alone.
         """
-        costs, short = self.trial.table(rows, self.actions)
-        costs[short > 0] = inf
+        costs = self.trial.table(rows, self.actions).arriving
         for j, rule in enumerate(self.rules or ()):
             costs[~holds(rule, rows.codes), j] = inf
         codes, line = rows.codes.copy(), np.full(len(rows.codes), -1)
@@ -255,7 +254,7 @@ class Policy(_Answer):
         if self.study is None:
             expected, fix = "a policy as it was made", "call explanation.policy(...) again"
             received = "a loaded one, which has no table of candidates"
-            raise InvalidInput("policy", expected=expected, received=received, fix=fix)
+            raise InvalidInput("policy", expected, received, fix)
         return self.study
 
     def curve(self, most: int = 12, by: str = "k") -> pd.DataFrame:
@@ -458,8 +457,8 @@ def _rows(policy: Policy) -> Iterator[str]:
 
 def _cost(policy: Policy) -> str:
     count, cost = policy.explained, policy.trial.cost
-    unit = (
-        "In the units of the cost function" if callable(cost) else "In the currency of the prices"
-    )
+    unit = EFFORT if cost is None else "In the currency of the prices"
+    if callable(cost):
+        unit = "In the units of the cost function"
     each = f"{amount(count.mean_cost)} on average for a row that moves"
-    return f"Cost: {amount(count.cost)} in all, {each}. {EFFORT if cost is None else unit}."
+    return f"Cost: {amount(count.cost)} in all, {each}. {unit}."

@@ -46,6 +46,8 @@ class Caps:
     """Serve at most this share of all rows."""
     budget: float | None = None
     """Spend at most this on all rows."""
+    each: float = inf
+    """Spend at most this on a row."""
 
     @property
     def binding(self) -> bool:
