@@ -56,41 +56,39 @@ def grow_rule(
     costs
         ndarray (m, C): what each row pays to arrive by each action, infinite where it does not.
     """
-    price = far_price(costs)
-    capped = np.minimum(costs, price)
-    asked = _questions(schema, codes)
+    price, asked = far_price(costs), _questions(schema, codes)
     answers = np.array([holds([question], codes) for question in asked]).reshape(-1, len(codes))
     # Leaves large enough that an action which serves one serves rows like these, too.
-    split = _Splits(answers, capped, max(smallest_leaf(len(codes)), len(codes) // (2 * most)))
-    root = np.arange(len(codes))
-    totals = split.totals(root)
-    firsts = np.argsort(totals, kind="stable")[: FIRST if most > 1 else 0]
-    trees = [[split.leaf((), root)]]
-    trees += [split.grown(root, int(q), most) for q in firsts if np.isfinite(totals[q])]
-    sums = [[capped[leaf.rows].sum(axis=0) for leaf in leaves] for leaves in trees]
-    best = int(np.argmin([sum(one.min(initial=inf) for one in each) for each in sums]))
-    return [
-        (tuple(asked[q]._replace(negated=negated) for q, negated in leaf.who), int(one.argmin()))
-        for leaf, one in zip(trees[best], sums[best], strict=True)
-        if one.min(initial=inf) < price * len(leaf.rows)
-    ]
+    least = max(smallest_leaf(len(codes)), len(codes) // (2 * most))
+    split = _Splits(asked, answers, np.minimum(costs, price), least)
+    root = split.leaf((), np.arange(len(codes)))
+    firsts = np.argsort(root.totals, kind="stable")[: FIRST if most > 1 else 0]
+    trees = [[root], *(split.grown(root, q, most) for q in firsts if np.isfinite(root.totals[q]))]
+    best = min(trees, key=lambda leaves: sum(leaf.paid.min(initial=inf) for leaf in leaves))
+    served = (leaf for leaf in best if leaf.paid.min(initial=inf) < price * len(leaf.rows))
+    return [(leaf.who, int(leaf.paid.argmin())) for leaf in served]
 
 
 class _Leaf(NamedTuple):
     """Some rows, by the answers they have in common."""
 
-    who: tuple[tuple[int, bool], ...]
-    """Places of questions, and whether the answer is no."""
+    who: tuple[Condition, ...]
     rows: np.ndarray
-    gain: float
-    """What the best question saves here."""
-    question: int
-    """The best question."""
+    paid: np.ndarray
+    """ndarray (C,): what they pay by each action."""
+    totals: np.ndarray
+    """ndarray (Q,): what both sides of each question pay by their best actions."""
+
+    @property
+    def gain(self) -> float:
+        """What the best question saves."""
+        return float(self.paid.min(initial=inf) - self.totals.min(initial=inf))
 
 
 class _Splits(NamedTuple):
     """What can be asked of rows, and what they pay."""
 
+    asked: list[Condition]
     answers: np.ndarray
     """bool (Q, m)."""
     capped: np.ndarray
@@ -98,33 +96,28 @@ class _Splits(NamedTuple):
     least: int
     """Fewest rows of a leaf."""
 
-    def totals(self, rows: np.ndarray) -> np.ndarray:
-        """Return what both sides of each question pay by their best actions, (Q,)."""
+    def leaf(self, who: tuple[Condition, ...], rows: np.ndarray) -> _Leaf:
+        """Return the leaf of some rows."""
         mine, costs = self.answers[:, rows], self.capped[rows]
-        size = mine.sum(axis=1)
+        size, paid = mine.sum(axis=1), costs.sum(axis=0)
         yes = mine.astype(np.float64) @ costs
-        found = yes.min(axis=1, initial=inf) + (costs.sum(axis=0) - yes).min(axis=1, initial=inf)
+        totals = yes.min(axis=1, initial=inf) + (paid - yes).min(axis=1, initial=inf)
         fits = (size >= self.least) & (rows.size - size >= self.least)
-        return np.where(fits, found, inf)
+        return _Leaf(who, rows, paid, np.where(fits, totals, inf))
 
-    def leaf(self, who: tuple[tuple[int, bool], ...], rows: np.ndarray) -> _Leaf:
-        """Return the leaf of some rows, with the question that saves most there."""
-        totals = self.totals(rows)
-        gain = self.capped[rows].sum(axis=0).min(initial=inf) - totals.min(initial=inf)
-        return _Leaf(who, rows, gain, int(totals.argmin()))
-
-    def grown(self, rows: np.ndarray, question: int, most: int) -> list[_Leaf]:
+    def grown(self, leaf: _Leaf, question: int, most: int) -> list[_Leaf]:
         """Ask a first question, then each time the one that saves most."""
         leaves: list[_Leaf] = []
-        who: tuple[tuple[int, bool], ...] = ()
         while True:
-            yes = self.answers[question, rows]
-            leaves.append(self.leaf((*who, (question, False)), rows[yes]))
-            leaves.append(self.leaf((*who, (question, True)), rows[~yes]))
+            yes = self.answers[question, leaf.rows]
+            for negated, side in ((False, yes), (True, ~yes)):
+                condition = self.asked[question]._replace(negated=negated)
+                leaves.append(self.leaf((*leaf.who, condition), leaf.rows[side]))
             place = int(np.argmax([leaf.gain for leaf in leaves]))
             if len(leaves) >= most or leaves[place].gain <= 1e-9:
                 return leaves
-            who, rows, _, question = leaves.pop(place)
+            leaf = leaves.pop(place)
+            question = int(leaf.totals.argmin())
 
 
 def _questions(schema: Schema, codes: np.ndarray) -> list[Condition]:
