@@ -71,13 +71,9 @@ def from_counterfactuals(
         expected = "a DataFrame with the index and the columns of rows"
         fix = "keep the rows in their order, for example rows.assign(...)"
         raise InvalidInput("counterfactual", expected, type(counterfactual).__name__, fix)
+    wanted = constant(1.0) if target is None else target
     request = Request(
-        model=model,
-        rows=rows,
-        target=constant(1.0) if target is None else target,
-        schema=schema,
-        background=background,
-        seed=seed,
+        model=model, rows=rows, target=wanted, schema=schema, background=background, seed=seed
     )
     problem, encoder = pose(request, bounds or Bounds())
     # Without groups: the encoder would refuse rows of a group that is not one-hot any more.

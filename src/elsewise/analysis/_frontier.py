@@ -18,15 +18,7 @@ from elsewise.explanation import Explanation
 from elsewise.maps import replay
 from elsewise.moves import Rows
 from elsewise.request import Bounds, Kind, Problem, Request, ask, halve, populate
-from elsewise.search import (
-    State,
-    begin,
-    knee,
-    knee_reason,
-    monotone_front,
-    pareto_front,
-    trace,
-)
+from elsewise.search import State, begin, knee, knee_reason, monotone_front, pareto_front, trace
 from elsewise.settings import Settings
 
 if TYPE_CHECKING:

@@ -50,13 +50,11 @@ class Stability:
         inputs, outputs = (
             f"{low[name]:.3g} to {high[name]:.3g}" for name in ("input distance", "output distance")
         )
-        given = self.spread.loc[self.spread.index.str.startswith(SHARE), "given"]
-        first = str(given.idxmax())
-        name = first.removeprefix(SHARE)
-        ends = f"{percent(low[first])} to {percent(high[first])}"
+        largest = str(self.sensitivity.loc[GIVEN, "largest"])
+        ends = f"{percent(low[SHARE + largest])} to {percent(high[SHARE + largest])}"
         return (
             f"Over {self.seeds} seeds the input distance was {inputs} and the output distance "
-            f"{outputs}, {self.ok} of {self.seeds} answers were as asked, and {name} had {ends} "
+            f"{outputs}, {self.ok} of {self.seeds} answers were as asked, and {largest} had {ends} "
             "of the input distance."
         )
 
@@ -64,8 +62,11 @@ class Stability:
 class _Run(NamedTuple):
     """What one answer comes to, measured on the rows and scales as given."""
 
-    measured: dict[str, float]
-    """By the columns of `Stability.sensitivity`: distances, limits and whether it is as asked."""
+    inputs: float
+    inputs_limit: float
+    outputs: float
+    outputs_limit: float
+    ok: bool
     shares: pd.Series[Any]
     """Every feature's share of the input distance."""
 
@@ -124,14 +125,13 @@ def stability_of(
     given = _measured(explanation, explanation)
     runs = [_measured(explanation, explain_request(change, progress=False)) for change in bar]
     over_seeds = [given, *runs[: len(others)]]
+    names = [GIVEN, *(str(change.name) for change in changed)]
+    entries = [_entry(run, given.shares) for run in (given, *runs[len(others) :])]
     return Stability(
         spread=_spread(explanation, over_seeds),
-        sensitivity=pd.DataFrame(
-            [_entry(run, given.shares) for run in (given, *runs[len(others) :])],
-            index=pd.Index([GIVEN, *(str(change.name) for change in changed)], name="change"),
-        ),
+        sensitivity=pd.DataFrame(entries, index=pd.Index(names, name="change")),
         seeds=seeds,
-        ok=sum(bool(run.measured["ok"]) for run in over_seeds),
+        ok=sum(run.ok for run in over_seeds),
     )
 
 
@@ -218,14 +218,14 @@ def _measured(explanation: Explanation, other: Explanation) -> _Run:
     alike = replace(explanation, rows=Rows(codes, other.rows.outputs))
     across = output_directions(problem, problem.generator("stability output directions"))
     outputs = output_comparison(problem, populate(problem), alike.rows.outputs, across)
-    measured = {
-        "inputs": _input_distance(alike, "stability directions"),
-        "inputs_limit": certificate.inputs.at_most,
-        "outputs": outputs.distance,
-        "outputs_limit": certificate.outputs.at_most,
-        "ok": other.ok,
-    }
-    return _Run(measured, changes(alike)["share"])
+    return _Run(
+        inputs=_input_distance(alike, "stability directions"),
+        inputs_limit=certificate.inputs.at_most,
+        outputs=outputs.distance,
+        outputs_limit=certificate.outputs.at_most,
+        ok=other.ok,
+        shares=changes(alike)["share"],
+    )
 
 
 def _input_distance(explanation: Explanation, purpose: str) -> float:
@@ -237,18 +237,14 @@ def _input_distance(explanation: Explanation, purpose: str) -> float:
 
 def _spread(explanation: Explanation, runs: list[_Run]) -> pd.DataFrame:
     """Given, lowest, highest and standard deviation of everything that was measured."""
-
-    def over(name: str) -> list[float]:
-        return [run.measured[name] for run in runs]
-
     redrawn = (f"stability directions {draw}" for draw in range(DIRECTION_DRAWS))
     again = [_input_distance(explanation, purpose) for purpose in redrawn]
     values = {
-        "input distance": over("inputs"),
-        "input distance, directions redrawn": [runs[0].measured["inputs"], *again],
-        "input limit": over("inputs_limit"),
-        "output distance": over("outputs"),
-        "output limit": over("outputs_limit"),
+        "input distance": [run.inputs for run in runs],
+        "input distance, directions redrawn": [runs[0].inputs, *again],
+        "input limit": [run.inputs_limit for run in runs],
+        "output distance": [run.outputs for run in runs],
+        "output limit": [run.outputs_limit for run in runs],
     }
     for name in runs[0].shares.index:
         values[f"{SHARE}{name}"] = [float(run.shares[name]) for run in runs]
@@ -259,10 +255,9 @@ def _spread(explanation: Explanation, runs: list[_Run]) -> pd.DataFrame:
 
 def _entry(run: _Run, given: pd.Series[Any]) -> dict[str, Any]:
     """One row of the table of changes, against the shares of the answer as given."""
-    return {
-        **run.measured,
-        "largest": str(run.shares.idxmax()),
-        "share": float(run.shares.max()),
-        # Half of the sum: what one share loses another gains.
-        "shares_moved": 0.5 * float((run.shares.reindex(given.index) - given).abs().sum()),
-    }
+    entry = run._asdict()
+    shares = entry.pop("shares")
+    # Half of the sum: what one share loses another gains.
+    moved = 0.5 * float((shares.reindex(given.index) - given).abs().sum())
+    largest = {"largest": str(shares.idxmax()), "share": float(shares.max())}
+    return entry | largest | {"shares_moved": moved}

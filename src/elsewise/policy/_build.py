@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from math import inf
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -34,8 +34,7 @@ FIT_ROWS = 1000
 DEFAULTS = "k=4 actions of cells=2 changes each are the defaults"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Study:
+class Study(NamedTuple):
     """What a policy was chosen on and is counted on."""
 
     explanation: Explanation
@@ -122,7 +121,7 @@ def build_policy(
     with using(explanation.settings.resources):
         study = _study(explanation, target, cost, caps, cells, assign == "rule")
         table, chosen = refine(study.ground, study.table, partial(_chosen, study, k))
-        return _counted(_assigned(replace(study, table=table), k, chosen))
+        return _counted(_assigned(study._replace(table=table), k, chosen))
 
 
 def _question(explanation: Explanation, target: Any) -> Question:
@@ -150,15 +149,9 @@ def _study(
     grid = np.zeros(codes.shape[1])
     for attribute in known:
         grid[attribute.columns] = attribute.grid
+    prices = cost if callable(cost) else prices_of(problem, cost)
     # What a row may cost is a filter on what was found, so that a refusal can say what is cheapest.
-    trial = Trial(
-        problem=problem,
-        encoder=explanation.encoder,
-        question=question,
-        cost=cost if callable(cost) else prices_of(problem, cost),
-        most=inf,
-        grid=grid,
-    )
+    trial = Trial(problem, explanation.encoder, question, prices, inf, grid)
     everything, unseen = trial.standing(codes), None
     if explanation.certificate.kind is Kind.HELD_OUT:
         unseen = halve(problem, explanation.settings.fit_rows).unseen
@@ -178,15 +171,9 @@ def _study(
     share = caps.share or (question.share if question.kind == "share" else None)
     inside = int((fit.short == 0).sum())
     caps = replace(caps, rows=len(seen), total=len(codes), inside=inside, share=share)
-    return Study(
-        explanation=explanation,
-        ground=ground._replace(trial=replace(trial, most=caps.each)),
-        table=table._replace(costs=np.where(table.costs <= caps.each, table.costs, inf)),
-        caps=caps,
-        ruled=ruled,
-        everything=everything,
-        unseen=unseen,
-    )
+    ground = ground._replace(trial=replace(trial, most=caps.each))
+    table = table._replace(costs=np.where(table.costs <= caps.each, table.costs, inf))
+    return Study(explanation, ground, table, caps, ruled, everything, unseen)
 
 
 def _chosen(
@@ -304,7 +291,7 @@ def curve(policy: Policy, most: int, by: str) -> pd.DataFrame:
     rows, groups = everything.take(chosen), None if clusters is None else clusters[chosen]
     found = []
     for k, caps in cases:
-        made = _assigned(replace(study, caps=caps), k, None)
+        made = _assigned(study._replace(caps=caps), k, None)
         count = Count.of(rows, *made.take(rows)[1:], groups)
         fit = Count.of(study.ground.rows, *made.take(study.ground.rows)[1:])
         limit = np.nan if study.unseen is None else count.limits(policy.level)[0]

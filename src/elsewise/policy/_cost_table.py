@@ -86,7 +86,7 @@ class Table(NamedTuple):
         return self.take(np.sort(order[worth[order] > 0]))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Trial:
     """What it takes to try actions on any rows."""
 

@@ -336,19 +336,11 @@ class Policy(_Answer):
         except (OSError, SavedRunError, ValueError) as error:
             said = f"the saved policy cannot be read ({type(error).__name__}: {error})"
             raise SavedRunError(f"{place}: {said}. Fix: save it again.") from error
-        return cls(
-            explanation=explanation,
-            trial=Trial(
-                problem=explanation.problem,
-                encoder=explanation.encoder,
-                question=saved.question,
-                cost=(cost or _no_cost) if saved.cost == "function" else saved.cost,  # type: ignore[arg-type]
-                most=saved.most,
-                grid=np.array(saved.grid),
-            ),
-            actions=actions,
-            **{name: getattr(saved, name) for name in _ANSWER},
-        )
+        given: Any = (cost or _no_cost) if saved.cost == "function" else saved.cost
+        problem, encoder, grid = explanation.problem, explanation.encoder, np.array(saved.grid)
+        trial = Trial(problem, encoder, saved.question, given, saved.most, grid)
+        answer = {name: getattr(saved, name) for name in _ANSWER}
+        return cls(explanation=explanation, trial=trial, actions=actions, **answer)
 
 
 _ANSWER = tuple(field.name for field in fields(_Answer))
