@@ -126,9 +126,8 @@ def _end(
     """Print the answer, and return its exit code."""
     code = INTERRUPTED if interrupted else _code(explanation)
     if given.json:
-        record = reports.summary(explanation, name)
-        record |= {"exit_code": code, "interrupted": interrupted}
-        tell(record | {"folder": str(given.out), "files": list(files)}, "", given)
+        record = reports.summary(explanation, name) | {"folder": str(given.out)}
+        tell(given, "", code, **record, interrupted=interrupted, files=list(files))
     elif not given.quiet:
         sentence, changes = reports.answer(explanation, name)
         say("\n".join([sentence, *(f"  - {line}" for line in changes), ""]))
@@ -144,7 +143,7 @@ def _end(
     "--out --seed --json",
     out=("difference.html", "The page; beside it the numbers, as .npz."),
 )
-def difference(given: Namespace) -> None:
+def difference(given: Namespace) -> int:
     """Say which attributes a change of scores between two samples goes through."""
     functional = _inputs.parse_functional(given.of)
     tables = _inputs.read_tables(given.before, given.after, given.drop, given.dtype, "after")
@@ -159,34 +158,30 @@ def difference(given: Namespace) -> None:
         seed=given.seed,
         progress=False if given.quiet else None,
     )
-    place, numbers = found.report(given.out), found.save(given.out.with_suffix(".npz"))
-    record = found.to_dict() | {"exit_code": 0, "files": [str(place), str(numbers)]}
-    tell(record, f"{found}\n\nReport: {place}", given)
+    files = [str(found.report(given.out)), str(found.save(given.out.with_suffix(".npz")))]
+    return tell(given, f"{found}\n\nReport: {files[0]}", **found.to_dict(), files=files)
 
 
 @command("run --out --name --rows", out=(None, "The page; by default report.html in the run."))
-def report(given: Namespace) -> None:
+def report(given: Namespace) -> int:
     """Write the report of a saved run."""
     run = given.run
-    explanation, about = load(run), _about(run)
     place = reports.write(
-        explanation,
+        load(run),
         given.out or run / "report.html",
-        output=given.name or about["output"],
-        command=about["command"],
+        **_about(run, given.name),
         policy=Policy.load(run) if (run / POLICY).is_file() else None,
         rows=given.rows,
     )
-    tell({}, f"Report: {place}", given)
+    return tell(given, f"Report: {place}")
 
 
 @command("run --out --name", out=(None, "The page; else explore.html in the run."))
-def explore(given: Namespace) -> None:
+def explore(given: Namespace) -> int:
     """Write a page of a saved run to play with: fewer moves, other features, one group, one row."""
-    run = given.run
-    output = given.name or _about(run)["output"]
+    run, output = given.run, _about(given.run, given.name)["output"]
     place = reports.write_explore(load(run), given.out or run / "explore.html", output=output)
-    tell({}, f"Page to play with: {place}", given)
+    return tell(given, f"Page to play with: {place}")
 
 
 @command(
@@ -198,41 +193,38 @@ def policy(given: Namespace) -> int:
     run, place = given.run, given.run / POLICY
     if given.model is not None:
         explanation = load(run, model=_inputs.load_model(given.model, given.output, given.trust))
-        who = "rule" if given.rule else "choose"
-        limits = {"reach": given.reach, "budget": given.budget}
-        found = explanation.policy(given.k, cells=given.cells, assign=who, **limits)
+        about = {"assign": "rule" if given.rule else "choose", "cells": given.cells}
+        found = explanation.policy(given.k, **about, reach=given.reach, budget=given.budget)
         found.save(run, run=False)
     elif place.is_file():
         found = Policy.load(run)
     else:
         raise SavedRunError(f"{run}: expected a saved policy, received none. Fix: pass --model.")
-    code, lines = _code(found), [line._asdict() for line in found.lines]
-    record = {"exit_code": code, "file": str(place), "verdict": found.verdict.value}
-    tell(record | {"lines": lines, "summary": found.summary}, str(found), given)
-    return code
+    record = {"file": str(place), "verdict": found.verdict.value, "summary": found.summary}
+    lines = [line._asdict() for line in found.lines]
+    return tell(given, str(found), _code(found), **record, lines=lines)
 
 
 @command("runs --out --name --json", out=("comparison.html", "The page."))
-def compare(given: Namespace) -> None:
+def compare(given: Namespace) -> int:
     """Compare saved runs on one page."""
     runs = dict(zip(_distinct(given.runs), given.runs, strict=True))
     explanations = {label: load(run) for label, run in runs.items()}
-    output = {label: given.name or _about(run)["output"] for label, run in runs.items()}
+    output = {label: _about(run, given.name)["output"] for label, run in runs.items()}
     place = write_text(reports.render_comparison(explanations, output=output), given.out)
     found = {label: reports.summary(e, output[label]) for label, e in explanations.items()}
     words = "".join(
         f"{label}: certificate {summary['certificate']['verdict']}\n  {summary['headline']}\n"
         for label, summary in found.items()
     )
-    record = {"exit_code": 0, "file": str(place), "runs": found}
-    tell(record, f"{words}Comparison: {place}", given)
+    return tell(given, f"{words}Comparison: {place}", file=str(place), runs=found)
 
 
 @command(
     "run rows --model --output --trust --drop --dtype --out",
     out=("moved.csv", "A .csv or .parquet file."),
 )
-def apply(given: Namespace) -> None:
+def apply(given: Namespace) -> int:
     """Move new rows as the saved run moved its own."""
     explanation = load(given.run, model=_inputs.load_model(given.model, given.output, given.trust))
     # What the run has as text is text here, too: codes that look like numbers.
@@ -242,17 +234,17 @@ def apply(given: Namespace) -> None:
     moved = explanation.apply(table)
     place, escaped = write_table(moved, given.out)
     notices = "".join(f"Notice: {notice}\n" for notice in moved.attrs.get("notices", ()))
-    tell({}, f"{notices}{_escaped_notice(escaped)}{len(table):,} rows written: {place}", given)
+    return tell(given, f"{notices}{_escaped_notice(escaped)}{len(table):,} rows written: {place}")
 
 
 @command(
     "rows --background --freeze --drop --dtype --out", out=("schema.toml", "The file to edit.")
 )
-def schema(given: Namespace) -> None:
+def schema(given: Namespace) -> int:
     """Write what the columns are and how they may move, to be edited and given to explain."""
     table, other = _inputs.read_tables(given.rows, given.background, given.drop, given.dtype)
     found = _inputs.make_schema(table, other, None, given.freeze)
-    tell({}, f"{found}\n\nSchema: {write_text(found.to_toml(), given.out)}", given)
+    return tell(given, f"{found}\n\nSchema: {write_text(found.to_toml(), given.out)}")
 
 
 @command(
@@ -283,10 +275,10 @@ def check(given: Namespace) -> int:
     if given.report is not None:
         reports.write(explanation, given.report, output=asked.name)
     code = CERTIFIED if all(one.holds for one in found) else FAILED
-    record = {"exit_code": code, "assertions": [one._asdict() for one in found]}
-    lines = [f"{'holds' if one.holds else 'FAILS'}: {one.text} ({one.said})" for one in found]
-    tell(record | {"headline": sentence}, "\n".join([sentence, *lines]), given)
-    return code
+    told = [f"{'holds' if one.holds else 'FAILS'}: {one.text} ({one.said})" for one in found]
+    assertions = [one._asdict() for one in found]
+    words = "\n".join([sentence, *told])
+    return tell(given, words, code, assertions=assertions, headline=sentence)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -295,7 +287,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         with ended_by(give_up):
             given = PARSER.parse_args(typed)
-            code = given.run_command(given) or CERTIFIED
+            code = given.run_command(given)
     except (KeyboardInterrupt, ElsewiseError, OSError) as error:
         code = INTERRUPTED if isinstance(error, KeyboardInterrupt) else BAD_INPUT
         message = _in_words(error)
@@ -322,13 +314,13 @@ def _escaped_notice(count: int) -> str:
     return said if count else ""
 
 
-def _about(run: Path) -> dict[str, Any]:
-    """How a run was made; runs saved from Python do not say."""
+def _about(run: Path, output: str | None) -> dict[str, Any]:
+    """How a run was made and what its output is called; runs saved from Python do not say."""
     try:
         known = read_json(run / COMMAND)
-        return {"command": str(known["command"]), "output": str(known["output"])}
+        return {"command": str(known["command"]), "output": output or str(known["output"])}
     except FileNotFoundError:
-        return {"command": None, "output": "model output"}
+        return {"command": None, "output": output or "model output"}
     except (SavedRunError, KeyError, TypeError) as error:
         raise SavedRunError(f"{run}: {COMMAND} is damaged. Fix: remove that file.") from error
 

@@ -7,19 +7,20 @@ import signal
 import sys
 import threading
 from argparse import Namespace
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from elsewise.text import visible
 
 
-def tell(record: Mapping[str, Any], words: str, given: Namespace) -> None:
-    """Print one JSON object, or what it says in words, or nothing, as was asked."""
+def tell(given: Namespace, words: str, code: int = 0, **record: Any) -> int:
+    """Print one JSON object, its words or nothing, as was asked; return ``code``."""
     if getattr(given, "json", False):
-        say(json.dumps(record, allow_nan=False))
+        say(json.dumps(record | {"exit_code": code}, allow_nan=False))
     elif not given.quiet:
         say(words)
+    return code
 
 
 def say(text: str, *, err: bool = False) -> None:

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 from elsewise.cli._inputs import names_in
 from elsewise.errors import ElsewiseError
 
-Run = Callable[[Namespace], int | None]
+Run = Callable[[Namespace], int]
 
 FILE: dict[str, Any] = {"type": Path}
 NUMBER: dict[str, Any] = {"type": float}

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from elsewise.errors import InvalidInput
+from elsewise.models._adapters import is_estimator
 from elsewise.models._compiled import linear_margin
 from elsewise.models._derived import DerivedOutputs, settled
-from elsewise.models._estimators import EstimatorModel, bind_estimator, estimator, is_estimator
+from elsewise.models._estimators import EstimatorModel, bind_estimator, estimator
 from elsewise.models._functions import FunctionModel, bind_function, function
 from elsewise.models._outputs import (
     PROBES,

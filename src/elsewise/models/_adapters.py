@@ -18,6 +18,18 @@ import numpy as np
 import pandas as pd
 
 from elsewise.errors import InvalidInput
+from elsewise.models._linear import MARGINS, REGRESSORS, has_base, steps
+from elsewise.models._outputs import not_fitted
+
+METHODS = ("predict_proba", "decision_function", "predict")
+# Estimators of scikit-learn whose outputs vary smoothly with their inputs.
+SMOOTH = (
+    REGRESSORS
+    | MARGINS
+    | {"BaseLibSVM", "BaseMultilayerPerceptron", "GaussianNB", "KernelRidge"}
+    | {"GaussianProcessClassifier", "GaussianProcessRegressor"}
+    | {"QuadraticDiscriminantAnalysis", "_GeneralizedLinearRegressor"}
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,22 +38,37 @@ class ScoringAdapter:
 
     name: str
     """Readable name, for messages."""
-    score: Callable[[pd.DataFrame], object]
-    """Frame (n rows) to outputs (n,) or (n, W)."""
+    predict: Callable[[Any], object]
+    """What ``read`` returns to outputs (n,) or (n, W)."""
     columns: list[Hashable]
-    """Columns of the frame the score reads, in the model's order."""
+    """Columns of the frame the model reads, in its own order."""
+    read: Callable[[pd.DataFrame], Any]
+    """Frame (n rows) to what the model is called with."""
     classes: list[Hashable]
     """Labels of the W outputs; empty where the outputs are not classes."""
     probability: bool
     """Whether every output is a probability."""
     smooth: bool = False
     """Whether the outputs vary smoothly with the inputs."""
-    read: Callable[[pd.DataFrame], Any] | None = None
-    """Frame to what an estimator with the scikit-learn face is called with."""
     stages: Sequence[Any] = ()
-    """Of such an estimator: its fitted transformers and the estimator behind them."""
+    """Of a model with the scikit-learn face: its transformers and the estimator behind them."""
     method: str = ""
     """Which of that one's methods makes the outputs."""
+
+    def score(self, frame: pd.DataFrame) -> object:
+        """Return the outputs (n,) or (n, W) of a frame (n rows)."""
+        return self.predict(self.read(frame))
+
+
+def face_of(fitted: Any, own: list[Hashable]) -> ScoringAdapter:
+    """Return how a fitted model that reads the columns ``own`` of a frame is read."""
+    _check_fitted(fitted)
+    return booster_face(fitted, own) or results_face(fitted, own) or _estimator_face(fitted, own)
+
+
+def is_estimator(model: object) -> bool:
+    """Tell whether ``model`` has the scikit-learn face."""
+    return any(callable(getattr(model, method, None)) for method in METHODS)
 
 
 def read_columns(
@@ -127,7 +154,7 @@ MULTICLASS = frozenset(
 RATES = frozenset({"reg:logistic", "cross_entropy"})
 
 
-def adapt_booster(model: Any, own: list[Hashable]) -> ScoringAdapter | None:
+def booster_face(model: Any, own: list[Hashable]) -> ScoringAdapter | None:
     """Return how a native booster is read, or None for any other model.
 
     Classes of XGBoost and LightGBM are 0, 1, ..., as in their training data; every tree takes part.
@@ -140,83 +167,64 @@ def adapt_booster(model: Any, own: list[Hashable]) -> ScoringAdapter | None:
     own : list
         Columns of the frame.
     """
-    library = type(model).__module__.partition(".")[0]
-    if library not in _LIBRARIES or hasattr(model, "predict_proba"):
+    library, kind = type(model).__module__.partition(".")[0], type(model).__name__
+    mark, asked = _LIBRARIES.get(library, ("", None))
+    # Faces of scikit-learn lack the mark, or have probabilities of their own.
+    if asked is None or not hasattr(model, mark) or hasattr(model, "predict_proba"):
         return None
-    mark, adapt = _LIBRARIES[library]
-    return adapt(model, own) if hasattr(model, mark) else None  # with the scikit-learn face
-
-
-def _adapter(
-    own: list[Hashable],
-    name: str,
-    objective: str,
-    names: Any,
-    predict: Callable[[Any], Any],
-    width: int | None = None,
-    classes: Sequence[Hashable] = (),
-) -> ScoringAdapter:
-    """Return how a booster is read, given what its library says of it.
-
-    Parameters
-    ----------
-    names, width
-        Names of the columns it was fitted on, None where it knows none, and how many they are.
-    predict
-        What it is called with to one prediction a row, or one for each class.
-    classes
-        Labels of the classes, where the library keeps them.
-    """
+    objective, names, width, predict, classes = asked(model)
     columns, read = read_columns(own, names, width)
 
-    def score(frame: Any) -> object:
-        outputs = predict(read(frame))
-        only_second = objective in BINARY and np.ndim(outputs) == 1
-        return two_classes(outputs) if only_second else outputs
+    def outputs(matrix: Any) -> object:
+        found = predict(matrix)
+        return two_classes(found) if objective in BINARY and np.ndim(found) == 1 else found
 
+    name = f"{library}.{kind}" if kind == "Booster" else kind
     return ScoringAdapter(
         name=f"{name}.predict" + (f" ({objective})" if objective else ""),
-        score=score,
+        predict=outputs,
         columns=columns,
-        classes=list(classes) or ([0, 1] if objective in BINARY else []),
+        read=read,
+        classes=classes or ([0, 1] if objective in BINARY else []),
         probability=objective in BINARY | MULTICLASS | RATES,
     )
 
 
-def _xgboost(model: Any, own: list[Hashable]) -> ScoringAdapter:
+Asked = tuple[str, Any, int | None, Callable[[Any], Any], list[Hashable]]
+"""Objective, names and number of the columns a booster was fitted on, None where it knows none,
+what gives one prediction a row or one for each class, and labels where the library keeps them."""
+
+
+def _xgboost(model: Any) -> Asked:
     xgboost: Any = sys.modules["xgboost"]  # where its models come from
     objective = json.loads(model.save_config())["learner"]["objective"]["name"]
 
     def predict(matrix: Any) -> Any:
         return model.predict(xgboost.DMatrix(matrix, enable_categorical=True))
 
-    width = int(model.num_features())
-    return _adapter(own, "xgboost.Booster", objective, model.feature_names, predict, width)
+    return objective, model.feature_names, int(model.num_features()), predict, []
 
 
-def _lightgbm(model: Any, own: list[Hashable]) -> ScoringAdapter:
+def _lightgbm(model: Any) -> Asked:
     # The parameters are gone after loading; the text of the model always names its objective.
     found = re.search(r"^objective=(\S+)", model.model_to_string(num_iteration=1), re.MULTILINE)
-    objective = found.group(1) if found else ""
-    return _adapter(own, "lightgbm.Booster", objective, model.feature_name(), model.predict)
+    return found.group(1) if found else "", model.feature_name(), None, model.predict, []
 
 
-def _catboost(model: Any, own: list[Hashable]) -> ScoringAdapter:
+def _catboost(model: Any) -> Asked:
     objective = model.get_all_params().get("loss_function", "").partition(":")[0]
-    predict, classes = model.predict, []
-    if objective in BINARY | MULTICLASS:
-        predict = partial(model.predict, prediction_type="Probability")
-        classes = np.asarray(model.classes_).tolist()
-    name, names = type(model).__name__, model.feature_names_
-    return _adapter(own, name, objective, names, predict, classes=classes)
+    if objective not in BINARY | MULTICLASS:
+        return objective, model.feature_names_, None, model.predict, []
+    predict = partial(model.predict, prediction_type="Probability")
+    return objective, model.feature_names_, None, predict, np.asarray(model.classes_).tolist()
 
 
-_LIBRARIES: dict[str, tuple[str, Callable[[Any, list[Hashable]], ScoringAdapter]]] = {
+_LIBRARIES: dict[str, tuple[str, Callable[[Any], Asked]]] = {
     "xgboost": ("save_config", _xgboost),
     "lightgbm": ("model_to_string", _lightgbm),
     "catboost": ("get_all_params", _catboost),
 }
-"""The method that marks a native booster of each library, and what says how one is read."""
+"""The method that marks a native booster of each library, and what is asked of one."""
 
 
 # Models whose predictions are probabilities; so are those of a GLM with a binomial family.
@@ -254,8 +262,7 @@ def results_face(model: Any, own: list[Hashable]) -> ScoringAdapter | None:
             names, count = None, len(numbered)
     columns, read = read_columns(own, names, count)
 
-    def score(frame: pd.DataFrame) -> object:
-        inputs = read(frame)
+    def predict(inputs: Any) -> object:
         if place >= 0:
             inputs = pd.DataFrame(inputs, columns=columns)
             inputs.insert(place, "const", 1.0)
@@ -263,9 +270,63 @@ def results_face(model: Any, own: list[Hashable]) -> ScoringAdapter | None:
 
     return ScoringAdapter(
         name=f"{kind}.predict",
-        score=score,
+        predict=predict,
         columns=columns,
+        read=read,
         classes=[],
         probability=kind in PROBABILITIES or binomial,
         smooth=True,
     )
+
+
+def _estimator_face(fitted: Any, own: list[Hashable]) -> ScoringAdapter:
+    """Return how an estimator with the scikit-learn face is read."""
+    method = next(m for m in METHODS if callable(getattr(fitted, m, None)))
+    names = getattr(fitted, "feature_names_in_", None)
+    if names is None and type(fitted).__module__.startswith("catboost."):
+        names = fitted.feature_names_
+    names = None if names is None else list(names)
+    columns, read = read_columns(own, names, getattr(fitted, "n_features_in_", None))
+    ask, classes = getattr(fitted, method), []
+    if method != "predict" and getattr(fitted, "classes_", None) is not None:
+        classes = np.asarray(fitted.classes_).tolist()
+
+    def predict(inputs: Any) -> object:
+        return one_column_per_class(ask(inputs), method, len(classes))
+
+    stages = _stages(fitted)
+    final = stages[-1]
+    return ScoringAdapter(
+        name=f"{_name(fitted)}.{method}",
+        predict=predict,
+        columns=columns,
+        read=read,
+        classes=classes,
+        probability=method == "predict_proba",
+        smooth=type(final).__module__.startswith("sklearn.") and has_base(final, SMOOTH),
+        stages=stages,
+        method=method,
+    )
+
+
+def _check_fitted(fitted: Any) -> None:
+    """Refuse an unfitted estimator of scikit-learn, also within a pipeline."""
+    from sklearn.exceptions import NotFittedError
+    from sklearn.utils.validation import check_is_fitted
+
+    own = [fitted, *_stages(fitted)]
+    for part in (part for part in own if type(part).__module__.startswith("sklearn.")):
+        try:
+            check_is_fitted(part)
+        except NotFittedError as error:
+            raise not_fitted(type(part).__name__) from error
+
+
+def _stages(fitted: Any) -> list[Any]:
+    """Return the steps of a pipeline, or of the one that a search has chosen."""
+    return steps(getattr(fitted, "best_estimator_", fitted))
+
+
+def _name(fitted: Any) -> str:
+    names = [type(step).__name__ for step in steps(fitted)]
+    return names[0] if not hasattr(fitted, "steps") else f"Pipeline({', '.join(names)})"

@@ -134,7 +134,6 @@ def compile_pipeline(
 def _compiled(face: ScoringAdapter, pipeline: FrameOutputs, codes: np.ndarray) -> FrameOutputs:
     encoder, read = pipeline.model.encoder, face.read
     *before, final = face.stages
-    assert read is not None  # stages have a way to read a frame
 
     def prepare(some: np.ndarray) -> Any:
         """Return what the final estimator is given for rows of codes."""
@@ -178,17 +177,19 @@ def _asked(face: ScoringAdapter, tables: Tables, name: str) -> Callable[[np.ndar
     """Return how the final estimator is asked about the rows it would be given, (n, width)."""
     from sklearn import config_context  # only where there is a model of it
 
-    frame, final = tables.frame, face.stages[-1]
+    like, final = tables.like, face.stages[-1]
     native = type(final).__module__.startswith("sklearn.")
     if native and type(final).__name__ in FORESTS and getattr(final, "n_outputs_", 1) == 1:
         return lambda rows: _forest(final, rows)
     predict = getattr(final, face.method)
 
     def ask(rows: np.ndarray) -> np.ndarray:
-        given: Any = rows.astype(tables.dtype, copy=False)
-        if frame is not None:
-            given = pd.DataFrame(given, columns=frame.columns).astype(frame.dtypes.to_dict())
-        elif tables.sparse and not native:
+        given: Any = rows
+        if isinstance(like, pd.DataFrame):
+            given = pd.DataFrame(rows, columns=like.columns).astype(like.dtypes.to_dict())
+        elif like.dtype == np.float32:
+            given = rows.astype(np.float32)
+        if sparse.issparse(like) and not native:
             given = sparse.csr_matrix(given)  # some libraries read what is left out as missing
         checks = config_context(assume_finite=True, skip_parameter_validation=True)
         with checks, model_threads(len(rows)):

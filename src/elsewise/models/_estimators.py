@@ -8,34 +8,16 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from elsewise.errors import InvalidInput, ModelError
-from elsewise.models._adapters import (
-    ScoringAdapter,
-    adapt_booster,
-    one_column_per_class,
-    read_columns,
-    results_face,
-)
+from elsewise.models._adapters import ScoringAdapter, face_of, is_estimator
 from elsewise.models._compiled import FORESTS, compile_pipeline
 from elsewise.models._frames import FrameModel, FrameOutputs, difference_slopes
-from elsewise.models._linear import MARGINS, REGRESSORS, has_base, linear_form, steps
-from elsewise.models._outputs import not_fitted, reject_output, select_by_position
+from elsewise.models._linear import linear_form
+from elsewise.models._outputs import reject_output, select_by_position
 
 if TYPE_CHECKING:
     from elsewise.features import Encoder
-
-
-METHODS = ("predict_proba", "decision_function", "predict")
-# Estimators of scikit-learn whose outputs vary smoothly with their inputs.
-SMOOTH = (
-    REGRESSORS
-    | MARGINS
-    | {"BaseLibSVM", "BaseMultilayerPerceptron", "GaussianNB", "KernelRidge"}
-    | {"GaussianProcessClassifier", "GaussianProcessRegressor"}
-    | {"QuadraticDiscriminantAnalysis", "_GeneralizedLinearRegressor"}
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,11 +28,6 @@ class EstimatorModel:
     """Fitted estimator or pipeline."""
     output: Hashable | None = None
     """A class label, or a column number for regressors; None: see `estimator`."""
-
-
-def is_estimator(model: object) -> bool:
-    """Tell whether ``model`` has the scikit-learn face."""
-    return any(callable(getattr(model, method, None)) for method in METHODS)
 
 
 def estimator(estimator: Any, output: Hashable | None = None) -> EstimatorModel:
@@ -90,9 +67,7 @@ def bind_estimator(
     """Return the outputs of an estimator, a booster or results on the codes of ``encoder``."""
     own = [feature.name for feature in encoder.schema.features]
     fitted = model.estimator
-    _check_fitted(fitted)
-    known = adapt_booster(fitted, own) or results_face(fitted, own)
-    face = known or _estimator_face(fitted, own)
+    face = face_of(fitted, own)
     evaluate = FrameModel(name=face.name, score=face.score, encoder=encoder)
     try:
         # Asked as the user asks it: a step of theirs may read such frames only.
@@ -115,60 +90,12 @@ def bind_estimator(
     )
 
 
-def _check_fitted(fitted: Any) -> None:
-    """Refuse an unfitted estimator of scikit-learn, also within a pipeline."""
-    from sklearn.exceptions import NotFittedError
-    from sklearn.utils.validation import check_is_fitted
-
-    own = [fitted, *_stages(fitted)]
-    for part in (part for part in own if type(part).__module__.startswith("sklearn.")):
-        try:
-            check_is_fitted(part)
-        except NotFittedError as error:
-            raise not_fitted(type(part).__name__) from error
-
-
-def _stages(fitted: Any) -> list[Any]:
-    """Return the steps of a pipeline, or of the one that a search has chosen."""
-    return steps(getattr(fitted, "best_estimator_", fitted))
-
-
 def _worth_compiling(face: ScoringAdapter) -> bool:
     """Tell whether preprocessing or checks can be saved; other plain estimators need neither."""
     if len(face.stages) != 1:
         return bool(face.stages)
     final = face.stages[0]
     return type(final).__name__ in FORESTS or linear_form(final, face.method) is not None
-
-
-def _estimator_face(fitted: Any, own: list[Hashable]) -> ScoringAdapter:
-    """Return how an estimator with the scikit-learn face is read."""
-    method = next(m for m in METHODS if callable(getattr(fitted, m, None)))
-    names = getattr(fitted, "feature_names_in_", None)
-    if names is None and type(fitted).__module__.startswith("catboost."):
-        names = fitted.feature_names_
-    names = None if names is None else list(names)
-    columns, read = read_columns(own, names, getattr(fitted, "n_features_in_", None))
-    predict, classes = getattr(fitted, method), []
-    if method != "predict" and getattr(fitted, "classes_", None) is not None:
-        classes = np.asarray(fitted.classes_).tolist()
-
-    def score(frame: pd.DataFrame) -> object:
-        return one_column_per_class(predict(read(frame)), method, len(classes))
-
-    stages = _stages(fitted)
-    final = stages[-1]
-    return ScoringAdapter(
-        name=f"{_name(fitted)}.{method}",
-        score=score,
-        columns=columns,
-        read=read,
-        classes=classes,
-        probability=method == "predict_proba",
-        smooth=type(final).__module__.startswith("sklearn.") and has_base(final, SMOOTH),
-        stages=stages,
-        method=method,
-    )
 
 
 def _choose(
@@ -189,8 +116,3 @@ def _choose(
     others = [classes[1 - chosen]] if width == 2 else []
     labels = (*others, classes[chosen]) if width > 1 else ()
     return (chosen,), f", class {chosen} ({classes[chosen]!r})", labels
-
-
-def _name(fitted: Any) -> str:
-    names = [type(step).__name__ for step in steps(fitted)]
-    return names[0] if not hasattr(fitted, "steps") else f"Pipeline({', '.join(names)})"

@@ -13,10 +13,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from scipy import sparse
 
-from elsewise.models._preprocessing import Column, Op, Reader, Unreadable
+from elsewise.models._preprocessing import Column, Reader, Unreadable
 
 if TYPE_CHECKING:
     from elsewise.features import Encoder
@@ -72,10 +71,9 @@ class _Numbers:
 class _Lookup:
     """Columns of the result that one feature decides, and what they are for each of its values."""
 
-    source: int
-    ops: tuple[Op, ...]
+    column: Column
     cuts: np.ndarray | None
-    exact: bool
+    """Those of the column; None for a feature with a table of levels."""
     probes: np.ndarray
     """(L,): a code for each value, NaN where there is none to ask about."""
     positions: np.ndarray
@@ -86,12 +84,12 @@ class _Lookup:
 
     def places(self, codes: np.ndarray) -> np.ndarray:
         """Return which entry each row's code (n,) has: levels first, then missing, then unknown."""
-        codes = _after(codes, self.ops)
+        codes = _after(codes, self.column.ops)
         missing, count = np.isnan(codes), len(self.probes) - 2
         if self.cuts is None:
             found = np.where(missing, 0.0, codes).astype(np.intp)
             found[found >= count] = count + 1
-        elif self.exact:
+        elif self.column.exact:
             found = np.minimum(np.searchsorted(self.cuts, codes), max(count - 1, 0))
             found[self.cuts[found] != codes if count else ...] = count + 1
         else:
@@ -113,11 +111,8 @@ class Tables:
     calls: tuple[Callable[[np.ndarray], np.ndarray], ...]
     weights: np.ndarray | None = None
     """(W, width) where the result is multiplied with weights at once."""
-    dtype: np.dtype[Any] = DOUBLE
-    sparse: bool = False
-    """Whether the preprocessing returns sparse matrices."""
-    frame: pd.DataFrame | None = None
-    """An empty frame with the names and dtypes the preprocessing returns, where it returns one."""
+    like: Any = None
+    """What the preprocessing returns for no rows: an array, a sparse matrix or a frame."""
 
     def columns_of(self, width: int) -> int:
         """Return how many columns a part of so many makes: these, or one per output."""
@@ -139,7 +134,7 @@ class Tables:
             values = part.of(codes if part.call is None else called[part.call])
             self._put(result, part, self.weighted(values, part))
         for lookup in self.lookups:
-            places = lookup.places(codes[:, lookup.source])
+            places = lookup.places(codes[:, lookup.column.place])
             known &= lookup.known[places]
             self._put(result, lookup, np.take(lookup.table, places, axis=0))
         return result, known
@@ -252,14 +247,11 @@ def _lookup(column: Column, positions: list[int], encoder: Encoder, codes: np.nd
             inside, first = np.unique(bins, return_index=True)
             values = np.full(len(cuts) + 1, np.nan)
             values[inside] = own[first]
+    probes = np.asarray([*values, np.nan, unknown])
+    known = ~np.isnan(probes)
+    known[-2] = missing
     return _Lookup(
-        source=column.place,
-        ops=column.ops,
-        cuts=cuts,
-        exact=column.exact,
-        probes=np.asarray([*values, np.nan, unknown]),
-        positions=np.asarray(positions),
-        known=np.asarray([*~np.isnan(values), missing, not np.isnan(unknown)]),
+        column=column, cuts=cuts, probes=probes, positions=np.asarray(positions), known=known
     )
 
 
@@ -276,10 +268,8 @@ def called(call: Call, encoder: Encoder) -> Callable[[np.ndarray], np.ndarray]:
     def transform(codes: np.ndarray) -> np.ndarray:
         if call.as_frame:
             return _dense(call.transformer.transform(own.decode_as_given(codes[:, sources])))
-        cells = np.empty((len(codes), len(sources)))
-        for k, (source, column) in enumerate(zip(sources, call.inputs, strict=True)):
-            cells[:, k] = _after(codes[:, source], column.ops)
-        return _dense(call.transformer.transform(cells))
+        cells = [_after(codes[:, column.place], column.ops) for column in call.inputs]
+        return _dense(call.transformer.transform(np.column_stack(cells)))
 
     return transform
 
@@ -290,7 +280,7 @@ def _filled(tables: Tables, prepare: Callable[[np.ndarray], Any], codes: np.ndar
     size = 8 * sum(part.probes.size * tables.columns_of(len(part.positions)) for part in parts)
     if size > TABLE_BYTES:
         raise Unreadable(f"its categories need tables of {size / 1e9:.1f} GB")
-    places = [part.places(codes[:, part.source]) for part in parts]
+    places = [part.places(codes[:, part.column.place]) for part in parts]
     seen = [np.isin(np.arange(part.probes.size), k) for part, k in zip(parts, places, strict=True)]
     levels = [mask | (np.arange(mask.size) < mask.size - 2) for mask in seen]
     # An encoder may refuse missing or unknown values, or levels that it was not fitted on.
@@ -313,12 +303,12 @@ def _with_entries(tables: Tables, prepare: Callable[[np.ndarray], Any], base: np
     """
     taken, rows = Counter[int](), []
     for part in tables.lookups:
-        first = taken[part.source]
-        taken[part.source] += int(part.known.sum())
-        rows.append(slice(first, taken[part.source]))
+        first, feature = taken[part.column.place], part.column.place
+        taken[feature] += int(part.known.sum())
+        rows.append(slice(first, taken[feature]))
     codes = np.tile(base, (max([1, *taken.values()]), 1))
     for part, own in zip(tables.lookups, rows, strict=True):
-        codes[own, part.source] = part.probes[part.known]
+        codes[own, part.column.place] = part.probes[part.known]
     found: list[list[np.ndarray]] = [[] for _ in tables.lookups]
     step = max(1, CHUNK_BYTES // (8 * tables.width))
     for first in range(0, len(codes), step):
@@ -334,14 +324,7 @@ def _with_entries(tables: Tables, prepare: Callable[[np.ndarray], Any], base: np
         table = np.zeros((part.probes.size, tables.columns_of(len(part.positions))))
         table[part.known] = np.concatenate(blocks)
         lookups.append(replace(part, table=table))
-    single = getattr(returned, "dtype", None) == np.float32
-    return replace(
-        tables,
-        lookups=tuple(lookups),
-        sparse=sparse.issparse(returned),
-        frame=returned.iloc[:0] if isinstance(returned, pd.DataFrame) else None,
-        dtype=np.dtype(np.float32) if single else DOUBLE,
-    )
+    return replace(tables, lookups=tuple(lookups), like=returned[:0])
 
 
 def _dense(matrix: Any) -> np.ndarray:
