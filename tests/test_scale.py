@@ -41,9 +41,8 @@ from elsewise.errors import InvalidInput
 from elsewise.measure import input_comparison, input_distance
 from elsewise.models import bind
 from elsewise.models._frames import FrameOutputs
-from elsewise.moves._costs import Aim, View
 from elsewise.moves._in_turn import MANY_ROWS, _accept_cheapest
-from elsewise.moves._steps import gauss_newton_steps, link_steps
+from elsewise.moves._steps import Aim, View, gauss_newton_steps, link_steps
 from elsewise.request import pose
 from elsewise.search import _loop as solver
 from elsewise.search import init

@@ -76,10 +76,7 @@ def apply_map(problem: Problem, recorded: AnyMap, codes: Array) -> Rows:
         _applied(problem, recorded, populate(problem, codes[block, ...]))
         for block in row_tiles(codes.shape[0], size)
     ]
-    xp = namespace(codes)
-    return Rows(
-        xp.concat([part.codes for part in parts]), xp.concat([part.outputs for part in parts])
-    )
+    return Rows.joined(parts)
 
 
 def _applied(problem: Problem, recorded: Map, population: Population) -> Rows:

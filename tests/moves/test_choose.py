@@ -10,10 +10,9 @@ import elsewise as ew
 from elsewise.features import Schema
 from elsewise.moves import Motion, MoveContext, Rows, Step, Stock
 from elsewise.moves._choose import choose
-from elsewise.moves._costs import Aim
-from elsewise.moves._edit_offers import edited_rows
 from elsewise.moves._edits import draw_edits
-from elsewise.moves._offers import Offers, side_by_side, stepped_rows
+from elsewise.moves._offers import Offers, edited_rows, side_by_side, stepped_rows
+from elsewise.moves._steps import Aim
 from elsewise.request import Bounds, Problem, populate, pose
 from elsewise.transport import MonotoneMaps
 
@@ -102,14 +101,14 @@ def test_no_row_could_do_better_with_one_offer(schema: Schema, price: float) -> 
     choice = choose(now, aim_of(now), offers)
     stay, alone = cost(problem, now, now.rows.codes), single(problem, now, offers)
     best = np.minimum(stay, alone.min(axis=1))
-    after = cost(problem, now, choice.codes)
+    after = cost(problem, now, choice.rows.codes)
     assert (after <= best + 1e-12).all()
     assert (after < stay - 1e-6).any()
     np.testing.assert_allclose(choice.costs, [stay, after], atol=1e-12)
-    np.testing.assert_allclose(choice.outputs, problem.outputs.values(choice.codes))
+    np.testing.assert_allclose(choice.rows.outputs, problem.outputs.values(choice.rows.codes))
     if problem.obeys is not None:
-        moved = (choice.codes != now.rows.codes).any(axis=1)
-        assert problem.obeys(choice.codes[moved]).all()
+        moved = (choice.rows.codes != now.rows.codes).any(axis=1)
+        assert problem.obeys(choice.rows.codes[moved]).all()
 
 
 def test_rows_stay_where_no_offer_is_cheaper() -> None:
@@ -120,7 +119,7 @@ def test_rows_stay_where_no_offer_is_cheaper() -> None:
     stay, alone = cost(problem, now, now.rows.codes), single(problem, now, offers)
     content = alone.min(axis=1) >= stay
     assert content.any()
-    np.testing.assert_array_equal(choice.codes[content], now.rows.codes[content])
+    np.testing.assert_array_equal(choice.rows.codes[content], now.rows.codes[content])
     np.testing.assert_array_equal(choice.costs[0, content], choice.costs[1, content])
 
 
@@ -135,7 +134,8 @@ def test_among_steps_alone_the_choice_is_the_cheapest() -> None:
     np.testing.assert_allclose(choice.costs[1], alone.min(axis=1), atol=1e-12)
     taken = alone.argmin(axis=1)
     for row in np.flatnonzero(taken):
-        np.testing.assert_array_equal(choice.codes[row], offers.steps[taken[row] - 1, row])
+        expected = offers.rows(np.array([row]), taken[[row]] - 1)[0]
+        np.testing.assert_array_equal(choice.rows.codes[row], expected)
 
 
 def test_gains_are_what_each_offer_brought_to_those_who_took_it() -> None:
@@ -172,4 +172,4 @@ def test_a_choice_depends_on_the_row_alone() -> None:
     whole = choose(now, aim_of(now), offers)
     half = now.block(slice(0, 20))
     part = choose(half, aim_of(half), edited(problem, half))
-    np.testing.assert_array_equal(part.codes, whole.codes[:20])
+    np.testing.assert_array_equal(part.rows.codes, whole.rows.codes[:20])

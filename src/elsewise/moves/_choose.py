@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from elsewise._arrays import Array, changed_cells, device_of, namespace, take, take_ranked
-from elsewise.moves._costs import Aim, input_costs, output_costs, row_costs
 from elsewise.moves._offers import Offers, changed_count, no_worse, obeying
-from elsewise.moves._step import MoveContext
-from elsewise.moves._steps import GRID
+from elsewise.moves._step import MoveContext, Moved, Place
+from elsewise.moves._steps import GRID, Aim, input_costs, output_costs, row_costs
 
 # The best offers to a row are tried together as well, at most this many.
 MERGED = 3
@@ -18,20 +15,7 @@ MERGED = 3
 SLACK = 1e3
 
 
-class Choice(NamedTuple):
-    """Where the rows go, and what that brings."""
-
-    codes: Array
-    """Array (n, p)."""
-    outputs: Array
-    """Array (n, K)."""
-    costs: Array
-    """Array (2, n): each row's cost before and after."""
-    gains: Array
-    """Array (C,): what each offer alone would have brought to the rows that took it, summed."""
-
-
-def choose(now: MoveContext, aim: Aim, offers: Offers) -> Choice:
+def choose(now: MoveContext, aim: Aim, offers: Offers) -> Moved:
     """Let each row take its cheapest offer, or several of the best at once, or stay."""
     here, outputs = now.rows
     xp = namespace(here)
@@ -46,8 +30,7 @@ def choose(now: MoveContext, aim: Aim, offers: Offers) -> Choice:
     worth = offers.new & (offers.inputs <= room[:, None])
     row, offer = xp.nonzero(worth)
     if row.shape[0] == 0:
-        nothing = xp.zeros_like(offers.inputs[0, :])
-        return Choice(stay.codes, stay.outputs, xp.stack([before, before]), nothing)
+        return Moved.to(now, stay, before, xp.zeros_like(offers.inputs[0, :]))
     codes = offers.rows(row, offer)
     inputs = offers.inputs[worth] if offers.exact else _priced(now, aim, row, codes)
     tried = _evaluated(now, aim, row, codes, inputs, take(before, row))
@@ -59,44 +42,16 @@ def choose(now: MoveContext, aim: Aim, offers: Offers) -> Choice:
     # Counting the candidates up to each place of the (n, C) table gives its place in the list.
     number = xp.cumulative_sum(xp.astype(xp.reshape(worth, (-1,)), xp.int64)) - 1
     found = xp.clip(take(number, index), 0, row.shape[0] - 1)
-    one = stay.or_cheaper(
-        Place(take(codes, found), take(tried.outputs, found), take(xp.reshape(costs, (-1,)), index))
-    )
+    least = take(xp.reshape(costs, (-1,)), index)
+    last = one = stay.or_cheaper(Place(take(codes, found), take(tried.outputs, found), least))
     # An offer is credited where it is the one taken: equal costs credit all that tie.
     used = (costs < before[:, None]) & (costs <= one.costs[:, None])
-    if offers.picks.shape[0] == 0:  # steps are lengths of one step, nothing to put together
-        return _choice(stay, one, costs, used)
-    several, among = _several(now, aim, offers, costs, stay, one)
-    last = one.or_cheaper(several)
-    return _choice(stay, last, costs, used | (among & (several.costs < one.costs)[:, None]))
-
-
-class Place(NamedTuple):
-    """Where rows are, or could be."""
-
-    codes: Array
-    """Array (n, p)."""
-    outputs: Array
-    """Array (n, K)."""
-    costs: Array
-    """Array (n,)."""
-
-    def or_cheaper(self, other: Place) -> Place:
-        """Here, or there for the rows to which that is cheaper; a tie leaves a row here."""
-        xp = namespace(self.costs)
-        there = other.costs < self.costs
-        return Place(
-            xp.where(there[:, None], other.codes, self.codes),
-            xp.where(there[:, None], other.outputs, self.outputs),
-            xp.where(there, other.costs, self.costs),
-        )
-
-
-def _choice(stay: Place, last: Place, costs: Array, used: Array) -> Choice:
-    xp = namespace(costs)
-    brought = xp.where(used, stay.costs[:, None] - costs, xp.zeros_like(costs))
-    both = xp.stack([stay.costs, last.costs])
-    return Choice(last.codes, last.outputs, both, xp.sum(brought, axis=0))
+    if not offers.exact:  # steps are lengths of one step, nothing to put together
+        several, among = _several(now, aim, offers, costs, stay, one)
+        last = one.or_cheaper(several)
+        used = used | (among & (several.costs < one.costs)[:, None])
+    brought = xp.where(used, before[:, None] - costs, xp.zeros_like(costs))
+    return Moved.to(now, last, before, xp.sum(brought, axis=0))
 
 
 def _several(

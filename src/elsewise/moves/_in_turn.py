@@ -11,11 +11,9 @@ import numpy as np
 
 from elsewise._arrays import Array, namespace, on_device, put_rows, take
 from elsewise._resources import parallel
-from elsewise.moves._choose import Choice, Place
-from elsewise.moves._costs import Aim, input_costs, output_costs, row_costs
-from elsewise.moves._offers import legal_rows, no_worse, obeying
-from elsewise.moves._step import MoveContext
-from elsewise.moves._steps import on_grid
+from elsewise.moves._offers import no_worse, obeying
+from elsewise.moves._step import MoveContext, Moved, Place
+from elsewise.moves._steps import Aim, input_costs, legal_rows, on_grid, output_costs, row_costs
 from elsewise.transport import row_tiles
 
 # From so many rows on, asking the model several times costs less than making all offers.
@@ -31,7 +29,7 @@ def worth_taking_in_turn(codes: Array) -> bool:
     return bool(codes.shape[0] >= (MANY_DEVICE_ROWS if on_device(codes) else MANY_ROWS))
 
 
-def steps_in_turn(now: MoveContext, aim: Aim, steps: list[Array]) -> Choice:
+def steps_in_turn(now: MoveContext, aim: Aim, steps: list[Array]) -> Moved:
     """Let each row take the cheapest of some steps (n, d), or stay."""
     problem, (codes, outputs) = now.problem, now.rows
     xp = namespace(codes)
@@ -52,8 +50,7 @@ def steps_in_turn(now: MoveContext, aim: Aim, steps: list[Array]) -> Choice:
         elif index.shape[0] > 0:
             _accept_cheapest(now, aim, here, index, take(moved, index), inputs)
     # Gains steer which edits are drawn; steps are not drawn, so theirs need not be known.
-    nothing = xp.zeros_like(before[: len(steps)])
-    return Choice(here.codes, here.outputs, xp.stack([before, here.costs]), nothing)
+    return Moved.to(now, here, before, xp.zeros_like(before[: len(steps)]))
 
 
 def _joined(offers: list[tuple[Array, Array]]) -> tuple[Array, Array]:

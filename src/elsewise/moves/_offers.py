@@ -1,61 +1,45 @@
-"""Legal rows offered to every row, not yet put together."""
+"""Legal rows offered to every row, not yet put together: by edits, and by steps along slopes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from elsewise._arrays import Array, asarray_like, changed_cells, device_of, namespace, take
-from elsewise.features import Legal
-from elsewise.moves._costs import SAME, Aim, input_costs
+from elsewise.features import Embedding
+from elsewise.moves._edits import Edits, Source
+from elsewise.moves._step import MoveContext
+from elsewise.moves._steps import SAME, Aim, cross_squares, input_costs, legal_rows, on_grid
 from elsewise.targets import Derived
 
 if TYPE_CHECKING:
-    from elsewise.moves._step import MoveContext
     from elsewise.request import Problem
-
-# A number within this share of a standard deviation of its factual value is that value.
-NEAR = 1e-8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offers:
-    """C offers to every row: edits first, made of cells, then steps, which are rows already."""
+    """C offers to every row, each made of cells that several offers may share."""
 
     inputs: Array
     """Array (n, C): the part of each offer's cost that the inputs bear."""
     exact: bool
-    """Whether ``inputs`` is exact; else its last bits depend on the batch of rows."""
+    """Whether these are steps alone, so that ``inputs`` is exact; else its last bits depend on the
+    batch of rows."""
     new: Array
     """bool Array (n, C): whether the offer differs from the row as it is."""
     touches: Array
     """bool Array (C, p): the columns that each offer is about."""
     cells: Array
-    """Array (n, M): the cells that edits choose from, first the row's own."""
+    """Array (n, M): the cells that offers choose from."""
     picks: Array
-    """int Array (E, p): the cell that each of E edits takes in each column."""
-    steps: Array
-    """Array (K, n, p): the rows after each of K steps; C = E + K."""
+    """int Array (C, p): the cell that each offer takes in each column."""
 
     def rows(self, row: Array, offer: Array) -> Array:
         """Put offers together: Array (S, p), offer ``offer[s]`` to row ``row[s]``, int (S,)."""
-        xp = namespace(self.cells)
-        edits, (count, n, p) = self.picks.shape[0], self.steps.shape
-        if count == 0:
-            return self._edited(row, offer)
-        flat = xp.reshape(self.steps, (count * n, p))
-        if edits == 0:
-            return take(flat, offer * n + row)
-        stepped = take(flat, xp.clip(offer - edits, 0, count - 1) * n + row)
-        edited = self._edited(row, xp.clip(offer, 0, edits - 1))
-        return xp.where((offer < edits)[:, None], edited, stepped)
-
-    def _edited(self, row: Array, edit: Array) -> Array:
-        xp = namespace(self.cells)
-        places = row[:, None] * self.cells.shape[1] + take(self.picks, edit)
-        return take(xp.reshape(self.cells, (-1,)), places)
+        places = row[:, None] * self.cells.shape[1] + take(self.picks, offer)
+        return take(namespace(self.cells).reshape(self.cells, (-1,)), places)
 
 
 def stepped_rows(now: MoveContext, aim: Aim, moved: Array) -> Offers:
@@ -65,8 +49,7 @@ def stepped_rows(now: MoveContext, aim: Aim, moved: Array) -> Offers:
     legal = legal_rows(now.population.legal, embedding.reach, moved)
     count, n, p = legal.shape
     embedded = embedding.embed(xp.reshape(legal, (-1, p)), now.population.complete)
-    places = xp.reshape(embedded, (count, n, -1))
-    inputs = input_costs(aim, places)
+    inputs = input_costs(aim, xp.reshape(embedded, (count, n, -1)))
     if now.price > 0:
         inputs = inputs + now.price * changed_count(legal, now.population.codes)
     return Offers(
@@ -74,9 +57,8 @@ def stepped_rows(now: MoveContext, aim: Aim, moved: Array) -> Offers:
         exact=True,
         new=xp.matrix_transpose(xp.any(changed_cells(legal, codes), axis=-1)),
         touches=xp.broadcast_to(embedding.reach > 0, (count, p)),
-        cells=codes,
-        picks=xp.zeros((0, p), dtype=xp.int64, device=device_of(legal)),
-        steps=legal,
+        cells=xp.reshape(xp.permute_dims(legal, (1, 0, 2)), (n, count * p)),
+        picks=xp.reshape(xp.arange(count * p, device=device_of(legal)), (count, p)),
     )
 
 
@@ -88,35 +70,130 @@ def side_by_side(edited: Offers, stepped: Offers) -> Offers:
         exact=False,
         new=xp.concat([edited.new, stepped.new], axis=1),
         touches=xp.concat([edited.touches, stepped.touches]),
-        cells=edited.cells,
-        picks=edited.picks,
-        steps=stepped.steps,
+        cells=xp.concat([edited.cells, stepped.cells], axis=1),
+        picks=xp.concat([edited.picks, edited.cells.shape[1] + stepped.picks]),
     )
 
 
-def legal_rows(
-    legal: Legal, reach: Array, moved: Array, columns: np.ndarray | None = None
-) -> Array:
-    """Make rows (..., n, p) legal, or cells (n, M) that lie in ``columns``, int (M,).
+def edited_rows(now: MoveContext, aim: Aim, edits: Edits) -> Offers:
+    """Offer every row each of the edits."""
+    codes = now.rows.codes
+    xp = namespace(codes)
+    layout = _layout(edits.sources)
+    columns = asarray_like(layout.columns, codes)
+    own = take(codes, columns, axis=1)
+    made = _made(now, aim, edits, layout)
+    cells = legal_rows(now.population.legal, now.problem.embedding.reach, made, layout.columns)
+    takes = asarray_like(layout.takes, codes)
+    inputs = _input_costs(now, aim, layout, cells, takes)
+    if now.price > 0:
+        factual = take(now.population.codes, columns, axis=1)
+        more = xp.astype(changed_cells(cells, factual), takes.dtype)
+        more = more - xp.astype(changed_cells(own, factual), takes.dtype)
+        changed = changed_count(codes, now.population.codes)
+        inputs = inputs + now.price * (changed[:, None] + xp.matmul(more, takes))
+    return Offers(
+        inputs=inputs,
+        exact=False,
+        new=xp.matmul(xp.astype(changed_cells(cells, own), takes.dtype), takes) > 0,
+        touches=asarray_like(edits.sources != Source.KEEP, codes),
+        cells=xp.concat([codes, cells], axis=1),
+        picks=asarray_like(layout.picks, codes),
+    )
 
-    Pinned rows stay: their boxes are points. In double precision, a number that is back where it
-    was is that number, bit for bit.
+
+class _Layout(NamedTuple):
+    """The cells that edits need, by source: cells that several edits take are there once."""
+
+    sources: np.ndarray
+    """int ndarray (M,), ascending."""
+    edits: np.ndarray
+    """int ndarray (M,): the edit whose value it is; 0 where the source needs none."""
+    columns: np.ndarray
+    """int ndarray (M,)."""
+    picks: np.ndarray
+    """int ndarray (E, p): the cell each edit takes in each column, after the row's own p."""
+    takes: np.ndarray
+    """ndarray (M, E): 1 where the edit takes the cell, else 0."""
+
+
+def _layout(sources: np.ndarray) -> _Layout:
+    """Lay out the cells of edits with these sources, int (E, p)."""
+    count, p = sources.shape
+    edit, column = np.nonzero(sources != Source.KEEP)
+    source = sources[edit, column]
+    valued = np.isin(source, (Source.VALUE, Source.SHIFT, Source.TOWARDS))
+    key = (source * count + np.where(valued, edit, 0)) * p + column
+    cells, which = np.unique(key, return_inverse=True)
+    picks = np.tile(np.arange(p), (count, 1))
+    picks[edit, column] = p + which
+    takes = np.zeros((cells.size, count))
+    takes[which, edit] = 1.0
+    return _Layout(cells // (count * p), cells // p % count, cells % p, picks, takes)
+
+
+def _made(now: MoveContext, aim: Aim, edits: Edits, layout: _Layout) -> Array:
+    """The cells (n, M) of a layout, before they are made legal."""
+    codes, embedding = now.rows.codes, now.problem.embedding
+    xp = namespace(codes)
+
+    def columns(source: Source) -> Array:
+        return asarray_like(layout.columns[layout.sources == source], codes)
+
+    def values(source: Source) -> Array:
+        places = (layout.edits * codes.shape[1] + layout.columns)[layout.sources == source]
+        return take(xp.reshape(edits.values, (-1,)), asarray_like(places, codes))
+
+    new = values(Source.VALUE)
+    parts = [
+        xp.broadcast_to(new, (codes.shape[0], new.shape[0])),
+        take(codes, columns(Source.SHIFT), axis=1) + values(Source.SHIFT),
+    ]
+    if Source.ANCHOR in layout.sources:
+        anchor = embedding.push(codes, on_grid(aim.anchor - now.embedded))
+        parts.append(take(anchor, columns(Source.ANCHOR), axis=1))
+    parts.append(take(now.population.codes, columns(Source.FACTUAL), axis=1))
+    if layout.sources[-1:] >= Source.DONOR:
+        donor = take(edits.donors, _best_donors(edits, embedding, aim))
+        parts.append(take(donor, columns(Source.DONOR), axis=1))
+    if layout.sources[-1:] == Source.TOWARDS:
+        donor = take(edits.donors, _best_donors(edits, embedding, aim, now.population.outputs))
+        ends = now.population.codes, donor
+        here, there = (take(end, columns(Source.TOWARDS), axis=1) for end in ends)
+        parts.append(here + values(Source.TOWARDS) * (there - here))
+    return xp.concat(parts, axis=1)
+
+
+def _best_donors(
+    edits: Edits, embedding: Embedding, aim: Aim, factual: Array | None = None
+) -> Array:
+    """Index (n,) of the donor with the smallest q_i for each row.
+
+    Given factual outputs (n, K), for a point on the line to it: of one output, the nearest donor
+    between which and the row the wanted output lies, however far past it.
     """
-    xp = namespace(moved)
-    factual = legal.factual
-    if columns is not None:
-        places = asarray_like(columns, factual)
-        factual, reach = take(factual, places, axis=1), take(reach, places)
-    elif not legal.restricted:
-        inside = legal.inside(moved)
-        if xp.finfo(moved.dtype).eps > NEAR:
-            # Single precision has no digits for what is so near; what is not a number is no place.
-            return xp.where(xp.isnan(inside), factual, inside)
-        # A missing number is not away from anything: the factual cell is kept.
-        return xp.where(xp.abs(inside - factual) > NEAR * reach, inside, factual)
-    inside = legal.legalize(moved, columns)
-    back = xp.abs(inside - factual) <= NEAR * reach
-    return xp.where(back, factual, inside)
+    xp = namespace(aim.anchor)
+    d, k = aim.anchor.shape[-1], aim.wanted.shape[-1]
+    inputs = cross_squares(aim.anchor, embedding.embed(edits.donors))
+    outputs = cross_squares(aim.wanted, edits.donor_outputs)
+    costs = (1.0 - aim.eta) / d * inputs + aim.output_weight / k * outputs
+    if factual is not None and k == 1:
+        short = (edits.donor_outputs[:, 0] - aim.wanted) * (factual - aim.wanted) > 0.0
+        costs = xp.where(short, xp.full_like(inputs, np.inf), inputs)
+    return xp.argmin(costs, axis=-1)
+
+
+def _input_costs(now: MoveContext, aim: Aim, layout: _Layout, cells: Array, takes: Array) -> Array:
+    """Input costs (n, E): what the row pays now, and the difference that each taken cell makes."""
+    xp = namespace(cells)
+    embedded, source, dimensions = now.problem.embedding.embed_columns(cells, layout.columns)
+    here = asarray_like(dimensions, cells)
+    goal = take(aim.anchor, here, axis=1)
+    after, before = embedded - goal, take(now.embedded, here, axis=1) - goal
+    share = (1.0 - aim.eta) / now.embedded.shape[-1]
+    # A sum over the cells of an edit is a product of matrices.
+    dearer = xp.matmul(after * after - before * before, take(takes, source))
+    return input_costs(aim, now.embedded)[:, None] + share * dearer
 
 
 def obeying(problem: Problem, codes: Array, worth: Array) -> Array:

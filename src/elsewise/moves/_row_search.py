@@ -9,8 +9,7 @@ import numpy as np
 
 from elsewise._arrays import to_numpy
 from elsewise.features import Kind, Legal
-from elsewise.moves._offers import legal_rows
-from elsewise.moves._steps import on_grid
+from elsewise.moves._steps import legal_rows, on_grid
 
 if TYPE_CHECKING:
     from elsewise.features import Schema

@@ -8,13 +8,21 @@ from __future__ import annotations
 
 from elsewise._arrays import Array, asarray_like, namespace, on_device
 from elsewise._resources import block_rows
-from elsewise.moves._choose import Choice, choose
-from elsewise.moves._costs import Aim, View, row_costs
-from elsewise.moves._edit_offers import edited_rows
+from elsewise.moves._choose import choose
 from elsewise.moves._in_turn import steps_in_turn, worth_taking_in_turn
-from elsewise.moves._offers import Offers, legal_rows, side_by_side, stepped_rows
-from elsewise.moves._step import Motion, MoveContext, Moved, Rows
-from elsewise.moves._steps import SMOOTH_OFFERS, descent_step, on_grid, row_noise, smooth_steps
+from elsewise.moves._offers import Offers, edited_rows, side_by_side, stepped_rows
+from elsewise.moves._step import Motion, MoveContext, Moved, Place, Rows
+from elsewise.moves._steps import (
+    SMOOTH_OFFERS,
+    Aim,
+    View,
+    descent_step,
+    legal_rows,
+    on_grid,
+    row_costs,
+    row_noise,
+    smooth_steps,
+)
 from elsewise.request import Population, Problem
 from elsewise.transport import row_tiles, transported
 
@@ -41,27 +49,22 @@ def move(now: MoveContext) -> Moved:
         return _move(now, in_turn)
     xp = namespace(codes)
     parts = [_move(now.block(block), in_turn) for block in row_tiles(n, size)]
+    rows, embedded, costs, gains = zip(*parts, strict=True)
     return Moved(
-        rows=Rows(
-            xp.concat([part.rows.codes for part in parts]),
-            xp.concat([part.rows.outputs for part in parts]),
-        ),
-        embedded=xp.concat([part.embedded for part in parts]),
-        costs=xp.concat([part.costs for part in parts], axis=1),
-        gains=xp.sum(xp.stack([part.gains for part in parts]), axis=0),
+        Rows.joined(rows),
+        xp.concat(embedded),
+        xp.concat(costs, axis=1),
+        xp.sum(xp.stack(gains), axis=0),
     )
 
 
 def _move(now: MoveContext, in_turn: bool) -> Moved:
     aim = _aim(now)
     if now.motion.gradient:
-        choice = _descend(now, aim)
-    elif now.step.edits is None and now.price == 0 and in_turn:
-        choice = steps_in_turn(now, aim, _smooth_steps(now, aim))
-    else:
-        choice = choose(now, aim, _offers(now, aim))
-    embedded = now.problem.embedding.embed(choice.codes, now.population.complete)
-    return Moved(Rows(choice.codes, choice.outputs), embedded, choice.costs, choice.gains)
+        return _descend(now, aim)
+    if now.step.edits is None and now.price == 0 and in_turn:
+        return steps_in_turn(now, aim, _smooth_steps(now, aim))
+    return choose(now, aim, _offers(now, aim))
 
 
 def _aim(now: MoveContext) -> Aim:
@@ -79,7 +82,7 @@ def _aim(now: MoveContext) -> Aim:
     return Aim(anchor=anchor, wanted=wanted, eta=step.eta, unit=now.problem.unit)
 
 
-def _descend(now: MoveContext, aim: Aim) -> Choice:
+def _descend(now: MoveContext, aim: Aim) -> Moved:
     """The paper's step: along the negative gradient, whatever it leads to."""
     problem, population = now.problem, now.population
     downhill = descent_step(aim, _view(now), now.motion.tau)
@@ -87,7 +90,7 @@ def _descend(now: MoveContext, aim: Aim) -> Choice:
     outputs = problem.precise.values(codes)
     before = row_costs(aim, now.embedded, now.rows.outputs)
     after = row_costs(aim, problem.embedding.embed(codes, population.complete), outputs)
-    return Choice(codes, outputs, namespace(codes).stack([before, after]), before[:0])
+    return Moved.to(now, Place(codes, outputs, after), before, before[:0])
 
 
 def _offers(now: MoveContext, aim: Aim) -> Offers:
@@ -96,13 +99,16 @@ def _offers(now: MoveContext, aim: Aim) -> Offers:
     edited = None if edits is None else edited_rows(now, aim, edits)
     if edited is not None and not now.problem.precise.smooth:
         return edited
-    xp = namespace(now.embedded)
+    xp, codes = namespace(now.embedded), now.rows.codes
     steps = _smooth_steps(now, aim)
     if now.step.sparsity > 0:
         # Only what has moved already moves on: a step along the slope would change every number.
         moved = xp.astype(now.embedded != now.population.embedded, now.embedded.dtype)
         steps = [moved * one for one in steps]
-    stepped = stepped_rows(now, aim, _stepped(now.problem, now.rows.codes, steps))
+    shape = (len(steps), *codes.shape)
+    repeated = xp.reshape(xp.broadcast_to(codes, shape), (-1, codes.shape[1]))
+    pushed = now.problem.embedding.push(repeated, on_grid(xp.concat(steps)))
+    stepped = stepped_rows(now, aim, xp.reshape(pushed, shape))
     return stepped if edited is None else side_by_side(edited, stepped)
 
 
@@ -117,19 +123,10 @@ def _view(now: MoveContext) -> View:
     return View(now.embedded, now.rows.outputs, now.problem.embedding.pull(slope))
 
 
-def _stepped(problem: Problem, codes: Array, steps: list[Array]) -> Array:
-    """Codes (C, n, p) of every row moved by each of C steps (n, d)."""
-    xp = namespace(codes)
-    shape = (len(steps), *codes.shape)
-    repeated = xp.reshape(xp.broadcast_to(codes, shape), (-1, codes.shape[1]))
-    moved = problem.embedding.push(repeated, on_grid(xp.concat(steps)))
-    return xp.reshape(moved, shape)
-
-
 def _legal_step(problem: Problem, population: Population, codes: Array, step: Array) -> Array:
     """Codes (n, p) moved by a step (n, d) and made legal; rows that would break a rule stay."""
     xp = namespace(codes)
-    moved = _stepped(problem, codes, [step])[0, ...]
+    moved = problem.embedding.push(codes, on_grid(step))
     # A step that is not a number is none.
     moved = xp.where(xp.isnan(moved), codes, moved)
     legal = legal_rows(population.legal, problem.embedding.reach, moved)

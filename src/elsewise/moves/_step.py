@@ -9,10 +9,11 @@ rows gives the fit.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from elsewise._arrays import Array
+from elsewise._arrays import Array, namespace
 from elsewise.moves._edits import Edits
 from elsewise.transport import MonotoneMaps
 
@@ -27,6 +28,13 @@ class Rows(NamedTuple):
     """Array (n, p)."""
     outputs: Array
     """Array (n, K)."""
+
+    @classmethod
+    def joined(cls, parts: Sequence[Rows]) -> Rows:
+        """Return the rows of all parts, one after the other."""
+        codes, outputs = zip(*parts, strict=True)
+        xp = namespace(codes[0])
+        return cls(xp.concat(codes), xp.concat(outputs))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +98,27 @@ class MoveContext(NamedTuple):
         )
 
 
+class Place(NamedTuple):
+    """Where rows are, or could be, and what that costs them."""
+
+    codes: Array
+    """Array (n, p)."""
+    outputs: Array
+    """Array (n, K)."""
+    costs: Array
+    """Array (n,)."""
+
+    def or_cheaper(self, other: Place) -> Place:
+        """Here, or there for the rows to which that is cheaper; a tie leaves a row here."""
+        xp = namespace(self.costs)
+        there = other.costs < self.costs
+        return Place(
+            xp.where(there[:, None], other.codes, self.codes),
+            xp.where(there[:, None], other.outputs, self.outputs),
+            xp.where(there, other.costs, self.costs),
+        )
+
+
 class Moved(NamedTuple):
     """The rows after an iteration, and what that brought."""
 
@@ -100,3 +129,10 @@ class Moved(NamedTuple):
     """Array (2, n): each row's cost before and after."""
     gains: Array
     """Array (C,): what each offer brought, summed over the rows that took it; edits first."""
+
+    @classmethod
+    def to(cls, now: MoveContext, last: Place, before: Array, gains: Array) -> Moved:
+        """Return the rows at the place they took, with their costs (n,) before."""
+        embedded = now.problem.embedding.embed(last.codes, now.population.complete)
+        costs = namespace(before).stack([before, last.costs])
+        return cls(Rows(last.codes, last.outputs), embedded, costs, gains)

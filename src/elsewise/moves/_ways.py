@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from elsewise.moves._offers import legal_rows
 from elsewise.moves._row_search import RowSearch, changed, differ
 from elsewise.moves._slope_ways import offer_slopes
-from elsewise.moves._steps import on_grid
+from elsewise.moves._steps import legal_rows, on_grid
 
 LEVELS = 40
 """Parts that the gain a row needs is counted in where combinations are made."""
