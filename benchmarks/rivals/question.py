@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from elsewise._arrays import to_numpy
-from elsewise.analysis import baseline_fields
+from elsewise.analysis._counterfactuals import baseline_fields
 from elsewise.features import Attribute, Encoder, Kind, Legal, Schema, attributes
 from elsewise.request import Bounds, Problem, Request
 from elsewise.request import pose as pose_request

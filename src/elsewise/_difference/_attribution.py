@@ -22,7 +22,8 @@ from elsewise._difference._evidence import covariance, critical_value, permutati
 from elsewise._difference._matching import EXACT_ROWS, Plan, match, random_plan
 from elsewise._difference._samples import Samples, refused, scores_of, take_samples
 from elsewise._resources import Resources, block_rows, using
-from elsewise.analysis import MISSING, Column, sub_populations
+from elsewise.analysis import MISSING, Column
+from elsewise.analysis._tree import sub_populations
 from elsewise.features import Kind, Schema
 from elsewise.request import check_seed
 from elsewise.text import amount, one_line, percent

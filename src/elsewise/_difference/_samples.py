@@ -12,7 +12,7 @@ import pandas as pd
 from scipy.special import ndtri
 
 from elsewise._arrays import to_numpy
-from elsewise.analysis import Column, columns_between
+from elsewise.analysis._columns import Column, columns_between
 from elsewise.errors import InvalidInput
 from elsewise.features import Kind, Schema, Source, to_pandas
 from elsewise.models import Outputs, bind

@@ -7,25 +7,13 @@ group as the one category it stands for.
 from __future__ import annotations
 
 from elsewise.analysis._changes import changes, flows, ks, psi
-from elsewise.analysis._columns import (
-    MISSING,
-    Column,
-    column_named,
-    columns_between,
-    columns_of,
-    embedded,
-)
-from elsewise.analysis._counterfactuals import (
-    BaselineExplanation,
-    baseline_fields,
-    from_counterfactuals,
-)
+from elsewise.analysis._columns import MISSING, Column, column_named, columns_of, embedded
+from elsewise.analysis._counterfactuals import BaselineExplanation, from_counterfactuals
 from elsewise.analysis._effects import MEANING, Effects, effects
 from elsewise.analysis._frontier import Frontier, frontier, frontier_of
 from elsewise.analysis._groups import Group, Groups, groups
 from elsewise.analysis._plausibility import plausibility
 from elsewise.analysis._stability import Stability, stability_of
-from elsewise.analysis._tree import sub_populations
 
 __all__ = [
     "MEANING",
@@ -37,10 +25,8 @@ __all__ = [
     "Group",
     "Groups",
     "Stability",
-    "baseline_fields",
     "changes",
     "column_named",
-    "columns_between",
     "columns_of",
     "effects",
     "embedded",
@@ -53,5 +39,4 @@ __all__ = [
     "plausibility",
     "psi",
     "stability_of",
-    "sub_populations",
 ]

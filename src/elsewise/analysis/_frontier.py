@@ -125,9 +125,7 @@ def frontier(
     return _traced(asked.problem, asked.settings, asked.kind, points, progress)
 
 
-def frontier_of(
-    explanation: Explanation, points: int = POINTS, progress: bool | None = None
-) -> Frontier:
+def frontier_of(explanation: Explanation, points: int, progress: bool | None) -> Frontier:
     """Return the frontier of an explanation's question, split and measured as it was."""
     kind = explanation.certificate.kind
     return _traced(explanation.problem, explanation.settings, kind, points, progress)

@@ -155,15 +155,13 @@ def _effect(
     for group, told in groups:
         for column in told:
             here, rows = list(column.places), group[column.moved]
-            if not rows.size:
-                continue
-            if column.numeric:
+            if rows.size and column.numeric:
                 literal[rows, here[0]] += np.nanmedian((column.after - column.before)[column.moved])
-                continue
-            start, end = column.level_changes()[0][0]
-            rows = group[column.moved & (column.before == start)]
-            # A one-hot group has a column per level, a category one column for all.
-            literal[np.ix_(rows, here)] = end if len(here) == 1 else np.eye(len(here))[int(end)]
+            elif rows.size:
+                start, end = column.level_changes()[0][0]
+                rows = group[column.moved & (column.before == start)]
+                # A one-hot group has a column per level, a category one column for all.
+                literal[np.ix_(rows, here)] = end if len(here) == 1 else np.eye(len(here))[int(end)]
     # The words may ask for what a row cannot do: every row is brought back to its legal values.
     literal = problem.schema.legal(codes, broken=~moved).legalize(literal)
     outputs = to_numpy(problem.outputs.values(problem.outputs.place(literal)))

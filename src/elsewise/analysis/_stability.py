@@ -71,9 +71,7 @@ class _Run(NamedTuple):
     """Every feature's share of the input distance."""
 
 
-def stability_of(
-    explanation: Explanation, seeds: int = 5, progress: bool | None = None
-) -> Stability:
+def stability_of(explanation: Explanation, seeds: int, progress: bool | None) -> Stability:
     """Ask an explanation's question again with other seeds, trims, backgrounds and weights.
 
     The trim is dropped and doubled; the background is replaced by either random half of it, for
@@ -87,7 +85,7 @@ def stability_of(
     seeds
         Number of seeds, at least 2; the explanation's own is the first.
     progress
-        Show a progress bar; by default only on a terminal.
+        Show a progress bar; None: only on a terminal.
 
     Examples
     --------
@@ -98,7 +96,7 @@ def stability_of(
     ...     score, rows, target=ew.targets.shift(0.5), bounds=ew.Bounds(outputs=0.2),
     ...     settings=ew.Settings(draws=99),
     ... )
-    >>> stability_of(explanation, seeds=2)
+    >>> explanation.stability(seeds=2)
     Over 2 seeds the input distance was 0... to 0... and the output distance 0... to 0...,
     2 of 2 answers were as asked, and a had 9...% to 9...% of the input distance.
     """

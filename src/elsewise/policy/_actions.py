@@ -16,7 +16,7 @@ from elsewise.features import Kind, Schema
 from elsewise.moves import Unit, units
 from elsewise.text import one_line
 
-MANTISSAS = (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0)
+DIGITS = (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0)
 """First digits of the amounts that an action adds."""
 COARSE = (1.0, 2.0, 2.5, 5.0)
 """First digits of the amounts tried first; the others refine them."""
@@ -138,7 +138,7 @@ def _movable(schema: Schema, unit: Unit, seen: np.ndarray) -> Movable:
 def _amounts(least: float, most: float, grid: float) -> np.ndarray:
     """Return the amounts between two sizes that the column's grid has."""
     powers = 10.0 ** np.arange(np.floor(np.log10(least)) - 1, np.ceil(np.log10(most)) + 1)
-    amounts = np.round(np.outer(powers, MANTISSAS).ravel(), 12)
+    amounts = np.round(np.outer(powers, DIGITS).ravel(), 12)
     kept = amounts[(amounts >= least * (1 - 1e-9)) & (amounts <= most)]
     return kept if not grid else kept[np.abs(kept * grid - np.round(kept * grid)) < 1e-9]
 
@@ -149,13 +149,13 @@ def _two_digits(values: np.ndarray, grid: float) -> np.ndarray:
     return np.unique(np.round(rounded * grid) / grid if grid else rounded)
 
 
-def single_edits(known: Sequence[Movable], columns: int, mantissas: Sequence[float]) -> Actions:
+def single_edits(known: Sequence[Movable], columns: int, digits: Sequence[float]) -> Actions:
     """Return all actions of one edit."""
     parts = [Actions(np.zeros((0, columns)), np.zeros((0, columns)))]
     for attribute in known:
         amounts = attribute.amounts
         leading = np.round(amounts / 10.0 ** np.floor(np.log10(amounts) + 1e-9), 6)
-        amounts = amounts[np.isin(leading, mantissas)]
+        amounts = amounts[np.isin(leading, digits)]
         adds = np.concatenate([-amounts[::-1], amounts])
         sets = attribute.values[:, None] if attribute.choices is None else attribute.choices
         shape = adds.size + len(sets), columns

@@ -8,15 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from elsewise._arrays import to_double
-from elsewise.policy._actions import (
-    COARSE,
-    MANTISSAS,
-    Actions,
-    Movable,
-    joined,
-    pairs,
-    single_edits,
-)
+from elsewise.policy._actions import COARSE, DIGITS, Actions, Movable, joined, pairs, single_edits
 from elsewise.policy._cost_table import Standing, Table, Trial
 
 JOINED = 1500
@@ -52,9 +44,9 @@ class Ground(NamedTuple):
         """Ask the model what becomes of the rows."""
         return self.trial.table(self.rows, actions)
 
-    def singles(self, mantissas: Sequence[float] = COARSE) -> Actions:
+    def singles(self, digits: Sequence[float] = COARSE) -> Actions:
         """Return all actions of one edit, whose amounts begin with these digits."""
-        return single_edits(self.known, self.rows.codes.shape[1], mantissas)
+        return single_edits(self.known, self.rows.codes.shape[1], digits)
 
     def used(self, actions: Actions) -> np.ndarray:
         """Return, bool (C, U), the attributes that each action changes."""
@@ -154,7 +146,7 @@ def refine(
         The candidates, with the new ones, and the places of those chosen.
     """
     chosen, _ = choose(table.arriving, None)
-    extra = ground.singles(MANTISSAS)
+    extra = ground.singles(DIGITS)
     for _ in range(ROUNDS):
         near = joined([*_neighbours(ground, table.actions.take(chosen), extra)] or [extra])
         table = table.joined(ground.fill(near.distinct()))

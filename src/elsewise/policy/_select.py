@@ -61,14 +61,13 @@ class Caps:
         share is aimed at so that held-out rows confirm it four times in five.
         """
         served, n = ordered.size, self.rows
-        counts = np.arange(served + 1.0)
         if self.share is not None:
             served = min(served, max(0, ceil(self._aim(self.share) * n - 1e-9) - self.inside))
-        for cap, each in ((self.moved and self.moved * self.total, None), (self.budget, ordered)):
+        rows = None if self.moved is None else self.moved * self.total
+        for cap, each in ((rows, np.ones(ordered.size)), (self.budget, ordered)):
             if cap is None:
                 continue
-            spent = counts if each is None else np.concatenate([[0.0], np.cumsum(each)])
-            squares = counts if each is None else np.concatenate([[0.0], np.cumsum(each**2)])
+            spent, squares = (np.append(0.0, np.cumsum(each**power)) for power in (1, 2))
             more = self.total / n
             spread = np.sqrt(np.maximum(squares / n - (spent / n) ** 2, 0.0))
             error = CERTIFIED * spread * sqrt(max(more * (more - 1.0), 0.0) * n)
@@ -88,7 +87,7 @@ def serve(best: np.ndarray, ties: np.ndarray, caps: Caps) -> tuple[float, float]
     """Return (price, tie): rows are served whose (cost, tie) is at most that; ``best`` is (m,)."""
     order = np.lexsort((ties, best))
     order = order[np.isfinite(best[order])]
-    count = caps.most(best[order]) if caps.binding else order.size
+    count = caps.most(best[order])
     if count == order.size:
         return inf, inf
     last = order[count - 1] if count else None
@@ -138,7 +137,7 @@ def choose_actions(
         chosen = _at_price(costs, k, float(price), start)
         ordered = np.sort(costs[:, chosen].min(axis=1, initial=inf))
         ordered = ordered[np.isfinite(ordered)]
-        count = caps.most(ordered) if caps.binding else ordered.size
+        count = caps.most(ordered)
         found.append((chosen, count, float(ordered[:count].mean()) if count else inf))
     # Reach comes first, but the last rows can cost as much as all others: a few are let go.
     most = max(count for _, count, _ in found)
