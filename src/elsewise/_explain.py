@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -161,12 +161,8 @@ def explain_request(
             status = replace(_question_status(certificate), notices=told)
             answer = _Answer(rows, recorded, certificate, status, [])
         _check_again(problem, answer.rows)
-    notices = (
-        *_notices(request, problem, encoder),
-        *_sampling(problem, settings, kind),
-        *_chance(problem, answer.certificate.rows),
-        *_implausible(problem, answer.rows),
-    )
+    fit_rows = settings.fit_rows if kind is Kind.HELD_OUT else None
+    notices = tuple(_notices(request, problem, encoder, fit_rows, answer))
     status, same = answer.status, _same_answer(problem)
     if same and not status.ok:
         status = replace(status, reason=same)
@@ -194,21 +190,26 @@ def _check_again(problem: Problem, rows: Rows) -> None:
     again = precise if getattr(precise, "exact", False) else problem.outputs
     differ = changed_rows(to_numpy(again.values(rows.codes)), outputs)
     if differ.any():
-        raise unusable(
-            problem.outputs.description,
-            "the same outputs for a row whenever it is asked about",
-            f"others for {differ.sum()} of {differ.size} returned rows when asked again",
-            "give the model a fixed seed, or explain the mean of several answers",
-        )
+        expected = "the same outputs for a row whenever it is asked about"
+        received = f"others for {differ.sum()} of {differ.size} returned rows when asked again"
+        fix = "give the model a fixed seed, or explain the mean of several answers"
+        raise unusable(problem.outputs.description, expected, received, fix)
 
 
-def _notices(request: Request, problem: Problem, encoder: Encoder) -> tuple[str, ...]:
-    """What inference decided, and how many rows stay because they are not legal themselves."""
-    schema = replace(encoder.schema, lost=() if request.schema is None else request.schema.lost)
-    broken = int(to_numpy(broken_rows(problem, problem.factual)).sum())
-    stay = f"{broken} rows break a rule or a range and stay as they are"
-    slow = getattr(problem.precise, "notice", "")
-    return (*schema.notices, *([stay] if broken else []), *([slow] if slow else []))
+def _notices(
+    request: Request, problem: Problem, encoder: Encoder, fit_rows: int | None, answer: _Answer
+) -> Iterator[str]:
+    """What inference decided, and what is to be known about the rows, the samples and the model."""
+    lost = () if request.schema is None else request.schema.lost
+    yield from replace(encoder.schema, lost=lost).notices
+    if broken := int(to_numpy(broken_rows(problem, problem.factual)).sum()):
+        yield f"{broken} rows break a rule or a range and stay as they are"
+    if slow := getattr(problem.precise, "notice", ""):
+        yield slow
+    if fit_rows is not None:
+        yield from _sampling(problem, fit_rows)
+    yield from _chance(problem, answer.certificate.rows)
+    yield from _implausible(problem, answer.rows)
 
 
 def _same_answer(problem: Problem) -> str:
@@ -220,56 +221,47 @@ def _same_answer(problem: Problem) -> str:
     return f"the model answers {level} for every row: check that it is trained on such columns"
 
 
-def _implausible(problem: Problem, rows: Rows) -> tuple[str, ...]:
+def _implausible(problem: Problem, rows: Rows) -> Iterator[str]:
     """How many rows end far from the background, where they are twice as many as before."""
-    background = to_numpy(problem.background)
-    size = problem.factual.shape[0]
+    background, size = to_numpy(problem.background), problem.factual.shape[0]
     some = np.linspace(0, size - 1, min(size, LOOKED_AT)).astype(np.intp)
     before, after = (take_rows(codes, some) for codes in (problem.factual, rows.codes))
-    if len(background) < 2 or not bool(np.any(to_numpy(changed_cells(before, after)))):
-        return ()
+    if len(background) < 2 or not np.any(to_numpy(changed_cells(before, after))):
+        return
     near, now = nearest_distances(problem, background, before, after)
     far = np.quantile(near, 0.95)
-    shares = float(np.mean(near > far)), float(np.mean(now > far))
-    if shares[1] < 2.0 * max(shares[0], 0.05):
-        return ()
-    return (f"{percent(shares[1])} of the rows are {FAR} than 95% of them were before",)
+    share, earlier = float(np.mean(now > far)), float(np.mean(near > far))
+    if share >= 2.0 * max(earlier, 0.05):
+        yield f"{percent(share)} of the rows are {FAR} than 95% of them were before"
 
 
-def _chance(problem: Problem, rows: int) -> tuple[str, ...]:
+def _chance(problem: Problem, rows: int) -> Iterator[str]:
     """How far two samples of these sizes are apart by chance, where the target is one of them."""
-    target = problem.target
+    target, bound = problem.target, problem.bounds.outputs
     if not isinstance(target, Sample) or target.exact or problem.bounds.method == Method.EXACT:
-        return ()
+        return
     rng = problem.generator("chance distance")
     floor = chance_distance(np.asarray(target.values), rows, problem.bounds.trim, rng)
     said = f"two samples of {rows:,} rows and {len(target.values):,} target values differ by about "
-    bound = problem.bounds.outputs
     small = bound is not None and bound <= floor
     hopeless = ": a bound on the outputs below that can hardly be certified" if small else ""
-    return (f"{said}{amount(floor)} by chance alone{hopeless}",)
+    yield f"{said}{amount(floor)} by chance alone{hopeless}"
 
 
-def _sampling(problem: Problem, settings: Settings, kind: Kind) -> tuple[str, ...]:
+def _sampling(problem: Problem, fitted: int) -> Iterator[str]:
     """How many of many rows were fitted to and certified on."""
-    size, fitted = problem.factual.shape[0], settings.fit_rows
-    if kind is not Kind.HELD_OUT:
-        return ()
-    copies = repeated_rows(problem, halve(problem, fitted).unseen)
-    said: tuple[str, ...] = ()
+    size, copies = problem.factual.shape[0], repeated_rows(problem, halve(problem, fitted).unseen)
     if copies and problem.clusters is None:
-        said = (
+        yield (
             f"{copies:,} of the certified rows have exact copies among the rows: where these are "
-            "the same case, the limits are too small; name the cases (clusters=)",
+            "the same case, the limits are too small; name the cases (clusters=)"
         )
-    if size // 2 <= fitted:
-        return said
-    certified = min(size - fitted, CERTIFIED_ROWS)
-    return (
-        *said,
-        f"fitted to {fitted:,} of {size:,} rows drawn at random and certified on {certified:,} "
-        "others; the map was applied to all (Settings.fit_rows)",
-    )
+    if size // 2 > fitted:
+        yield (
+            f"fitted to {fitted:,} of {size:,} rows drawn at random and certified on "
+            f"{min(size - fitted, CERTIFIED_ROWS):,} others; the map was applied to all "
+            "(Settings.fit_rows)"
+        )
 
 
 class _Answer(NamedTuple):
@@ -329,10 +321,9 @@ def _by_distance(
         cuts = cutoffs(halves.fitted, to_numpy(population.outputs))
         tested, population = halves.tested, populate(halves.tested)
     still = not recorded.steps and not recorded.motion.noise
-    certificate = replace(
-        certify_rows(tested, population, certified, settings.draws, kind, still=still, cuts=cuts),
-        ended=_ENDED.get(solution.outcome),
-    )
+    draws, ended = settings.draws, _ENDED.get(solution.outcome)
+    found = certify_rows(tested, population, certified, draws, kind, still=still, cuts=cuts)
+    certificate = replace(found, ended=ended)
     return _Answer(rows, recorded, certificate, _status(solution, certificate), records)
 
 
@@ -399,7 +390,6 @@ def _watched(
             except StopIteration as end:
                 return end.value, records
             records.append(record._replace(iteration=len(records)))
-            bar.set_postfix(
-                inputs=f"{record.inputs:.3g}", outputs=f"{record.outputs:.3g}", refresh=False
-            )
+            shown = {"inputs": f"{record.inputs:.3g}", "outputs": f"{record.outputs:.3g}"}
+            bar.set_postfix(shown, refresh=False)
             bar.update()

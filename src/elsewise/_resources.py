@@ -111,9 +111,8 @@ class _Pools:
         with self.lock:
             self.holders += 1
             if self.holders == 1:
-                self.limiter = _pools_loaded(frozenset(POOL_USERS & sys.modules.keys())).limit(
-                    limits=1
-                )
+                users = frozenset(POOL_USERS & sys.modules.keys())
+                self.limiter = _pools_loaded(users).limit(limits=1)
 
     def release(self) -> None:
         """Give the pools their threads back once nobody holds them."""

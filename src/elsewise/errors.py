@@ -173,17 +173,14 @@ def checked(argument: str, value: Any, kind: Any) -> Any:
                 # A record of the right kind with one wrong field: say which field.
                 if error.argument != argument:
                     raise
-    elif get_origin(kind) in (tuple, Sequence):
-        parts = get_args(kind) if get_origin(kind) is tuple else (*get_args(kind), ...)
+    elif get_origin(kind) in (tuple, Sequence) or hasattr(kind, "_fields"):
+        parts = get_args(kind) or tuple(get_type_hints(kind).values())
         if isinstance(value, tuple | list):
-            if parts[-1] is Ellipsis:
-                return tuple(checked(argument, part, parts[0]) for part in value)
+            if get_origin(kind) is Sequence or parts[-1] is Ellipsis:
+                parts = parts[:1] * len(value)
             if len(value) == len(parts):
-                return tuple(map(checked, [argument] * len(parts), value, parts))
-    elif isinstance(kind, type) and issubclass(kind, tuple) and hasattr(kind, "_fields"):
-        parts = tuple(get_type_hints(kind).values())
-        if isinstance(value, tuple | list) and len(value) == len(parts):
-            return kind(*map(checked, [argument] * len(parts), value, parts))
+                found = tuple(map(checked, [argument] * len(parts), value, parts))
+                return kind._make(found) if hasattr(kind, "_make") else found
     elif get_origin(kind) is dict:
         if isinstance(value, dict):
             return value
@@ -222,10 +219,6 @@ def _in_words(kind: Any) -> str:
 
 
 def _wrong(argument: str, expected: str, received: object) -> InvalidInput:
-    shown = repr(received)
-    return InvalidInput(
-        argument,
-        expected=expected,
-        received=shown if len(shown) <= 80 else f"{shown[:79]}…",
-        fix="leave it out, or correct it",
-    )
+    shown, fix = repr(received), "leave it out, or correct it"
+    shown = shown if len(shown) <= 80 else f"{shown[:79]}…"
+    return InvalidInput(argument, expected=expected, received=shown, fix=fix)

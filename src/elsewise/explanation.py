@@ -177,12 +177,10 @@ class Explanation:
         if not recorded and not np.array_equal(
             to_numpy(self.rows.codes), to_numpy(self.problem.factual), equal_nan=True
         ):
-            raise InvalidInput(
-                "rows",
-                expected="an explanation with a recorded map",
-                received="one made by a method that answers for its own rows only",
-                fix="use elsewise.explain, whose map works on new rows",
-            )
+            expected = "an explanation with a recorded map"
+            received = "one made by a method that answers for its own rows only"
+            fix = "use elsewise.explain, whose map works on new rows"
+            raise InvalidInput("rows", expected=expected, received=received, fix=fix)
         rows, source = to_pandas(rows, "rows", self.encoder.columns)
         problem, encoder, codes = self.located(rows)
         notices = outside_notices(encoder.schema, codes)

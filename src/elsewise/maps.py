@@ -47,12 +47,8 @@ AnyMap = Map | QuestionMap
 """What an explanation records: steps, or a question answered row by row."""
 
 
-def replay(problem: Problem, recorded: Map, codes: Array) -> Iterator[Rows]:
+def replay(problem: Problem, recorded: Map, population: Population) -> Iterator[Rows]:
     """Yield the rows before the first step and after each."""
-    return _replay(problem, recorded, populate(problem, codes))
-
-
-def _replay(problem: Problem, recorded: Map, population: Population) -> Iterator[Rows]:
     motion = recorded.motion
     rows = start(problem, motion, population)
     yield rows
@@ -72,11 +68,8 @@ def apply_map(problem: Problem, recorded: AnyMap, codes: Array) -> Rows:
     size = (16 if on_device(codes) else 1) * REPLAYED
     if codes.shape[0] <= size:
         return _applied(problem, recorded, populate(problem, codes))
-    parts = [
-        _applied(problem, recorded, populate(problem, codes[block, ...]))
-        for block in row_tiles(codes.shape[0], size)
-    ]
-    return Rows.joined(parts)
+    tiles = [codes[block, ...] for block in row_tiles(codes.shape[0], size)]
+    return Rows.joined([_applied(problem, recorded, populate(problem, tile)) for tile in tiles])
 
 
 def _applied(problem: Problem, recorded: Map, population: Population) -> Rows:
@@ -85,11 +78,9 @@ def _applied(problem: Problem, recorded: Map, population: Population) -> Rows:
     moving = ~population.pinned
     (index,) = xp.nonzero(moving)
     if index.shape[0] == moving.shape[0]:
-        return deque(_replay(problem, recorded, population), maxlen=1)[0]
-    codes, outputs = (
-        xp.asarray(part, copy=True) for part in (population.codes, population.outputs)
-    )
+        return deque(replay(problem, recorded, population), maxlen=1)[0]
+    codes, outputs = (xp.asarray(a, copy=True) for a in (population.codes, population.outputs))
     if index.shape[0] > 0:
-        last = deque(_replay(problem, recorded, population.take(index)), maxlen=1)[0]
+        last = deque(replay(problem, recorded, population.take(index)), maxlen=1)[0]
         codes[moving, ...], outputs[moving, ...] = last
     return Rows(codes, outputs)

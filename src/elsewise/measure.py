@@ -49,6 +49,8 @@ from elsewise.transport import (
 
 # What is said of rows that look like none that exist.
 FAR = "farther from the nearest real row"
+Known = DistributionTarget | Constant | Sample
+"""Targets that do not depend on the rows."""
 CHANCE_DRAWS = 20
 """Pairs of resamples behind the distance that chance alone makes."""
 
@@ -188,11 +190,7 @@ def target_partners(problem: Problem, population: Population, across: Array) -> 
     # partners are never trimmed. A target that is a function of rows needs no plan.
     if isinstance(target, Derived):
         return None
-    xp = namespace(population.outputs)
     size = population.outputs.shape[0]
-    if isinstance(target, Sample):
-        values = asarray_like(target.values, population.outputs)
-        return reference(xp.sort(project(values, across), axis=-1, stable=False), size).partners
     return target_reference(target, size, 0.0, population.outputs, across).partners
 
 
@@ -219,11 +217,8 @@ def input_comparison(
 ) -> Comparison:
     """Moved rows against factual rows, on these directions (d, N)."""
     theta = directions_like(directions, population.embedded)
-    return Comparison.paired(
-        project(problem.embedding.embed(codes), theta),
-        project(population.embedded, theta),
-        trim=problem.bounds.trim,
-    )
+    moving, fixed = problem.embedding.embed(codes), population.embedded
+    return Comparison.paired(project(moving, theta), project(fixed, theta), problem.bounds.trim)
 
 
 def input_distance(
@@ -242,16 +237,11 @@ def output_comparison(
     """Outputs of the moved rows against the target, on these directions (K, M)."""
     theta = directions_like(directions, outputs)
     trim, size = problem.bounds.trim, outputs.shape[0]
-    moving = project(outputs, theta)
-    target = problem.target
-    if isinstance(target, Sample):
+    moving, target = project(outputs, theta), problem.target
+    if isinstance(target, Sample) and not target.exact:
+        # Values drawn from a larger population bring their own sampling error into the limit.
         values = project(asarray_like(target.values, outputs), theta)
-        # Values drawn from a larger population bring their own sampling error into the limit. Exact
-        # ones are the target itself, known like a distribution.
-        if not target.exact:
-            return Comparison.independent(moving, values, trim=trim)
-        wanted = namespace(values).sort(values, axis=-1, stable=False)
-        return Comparison.known_target(moving, lambda share: reference(wanted, size, share), trim)
+        return Comparison.independent(moving, values, trim=trim)
     if isinstance(target, Derived) and not isinstance(target, Constant):
         return Comparison.paired(moving, project(population.wanted, theta), trim=trim)
     return Comparison.known_target(
@@ -259,10 +249,11 @@ def output_comparison(
     )
 
 
-def target_reference(
-    target: DistributionTarget | Constant, size: int, trim: float, like: Array, theta: Array
-) -> Reference:
-    """A known target as the fixed side of a distance to ``size`` rows."""
+def target_reference(target: Known, size: int, trim: float, like: Array, theta: Array) -> Reference:
+    """A target as the fixed side of a distance to ``size`` rows: known, or values taken as it."""
+    if isinstance(target, Sample):
+        values = project(asarray_like(target.values, like), theta)
+        return reference(namespace(values).sort(values, axis=-1, stable=False), size, trim)
     if isinstance(target, Constant):
         level = project(target.of(like[:1, ...]), theta)
         partners = asarray_like(np.ones((1, size)), like) * level
@@ -303,12 +294,10 @@ def chance_distance(values: np.ndarray, rows: int, trim: float, rng: np.random.G
     """
     columns = values.shape[1]
     theta = np.ones((1, 1)) if columns == 1 else direction_blocks(columns, rng)
-    squares = [
-        sliced_squared_distance(
-            rng.choice(values, rows), rng.choice(values, len(values)), theta, trim
-        )
-        for _ in range(CHANCE_DRAWS)
-    ]
+    squares = []
+    for _ in range(CHANCE_DRAWS):
+        one, other = rng.choice(values, rows), rng.choice(values, len(values))
+        squares.append(sliced_squared_distance(one, other, theta, trim))
     return math.sqrt(float(np.mean(squares)))
 
 

@@ -351,31 +351,29 @@ def _check_step(step: Step, sizes: tuple[int, int, int]) -> None:
 
 def _steps(arrays: dict[str, np.ndarray], outputs: Outputs) -> tuple[Step, ...]:
     names = [name.removesuffix("_sizes") for name in arrays if name.endswith("_sizes")]
-    tables = {name: _split(arrays, name) for name in names}
-    like = outputs.place(arrays["factual"][:1])
-
-    def at(name: str, k: int) -> Array:
-        # Sources are numbers of a list, which stay on the host.
-        return tables[name][k] if name == "edit_sources" else outputs.place(tables[name][k])
-
-    def part(name: str, k: int, key: str = "") -> Any:
-        """A record of a step; None where the table ``key`` of its part is empty."""
-        if key and (key not in tables or not len(tables[key][k])):
-            return None
-        kind = STEP_PARTS[name][1]
-        return kind(**{f.name: at(f"{name}_{f.name}", k) for f in dataclasses.fields(kind)})
-
+    numbers = arrays["etas"], arrays["sparsities"], *(_split(arrays, name) for name in names)
     return tuple(
-        Step(
-            eta=float(eta),
-            directions=directions_like(unpack_directions(tables["directions"][k]), like),
-            anchors=part("anchor", k),
-            output_directions=at("output_directions", k),
-            wanted=part("wanted", k, "wanted_knots"),
-            edits=part("edit", k, "edit_sources"),
-            sparsity=float(arrays["sparsities"][k]),
-        )
-        for k, eta in enumerate(arrays["etas"])
+        _step(eta, sparsity, dict(zip(names, tables, strict=True)), outputs)
+        for eta, sparsity, *tables in zip(*numbers, strict=True)
+    )
+
+
+def _step(eta: float, sparsity: float, tables: dict[str, np.ndarray], outputs: Outputs) -> Step:
+    packed = tables.pop("directions")
+    # Sources are numbers of a list, which stay on the host.
+    placed = {n: t if n == "edit_sources" else outputs.place(t) for n, t in tables.items()}
+    parts: dict[str, Any] = {}
+    for name, (part, kind) in STEP_PARTS.items():
+        words = {field.name: f"{name}_{field.name}" for field in dataclasses.fields(kind)}
+        # Where a step has no such part, its first table is empty; anchors it always has.
+        none = name != "anchor" and not len(placed.get(next(iter(words.values())), ()))
+        parts[part] = None if none else kind(**{n: placed[word] for n, word in words.items()})
+    return Step(
+        eta=float(eta),
+        directions=directions_like(unpack_directions(packed), placed["output_directions"]),
+        output_directions=placed["output_directions"],
+        sparsity=float(sparsity),
+        **parts,
     )
 
 

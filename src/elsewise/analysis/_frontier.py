@@ -192,7 +192,7 @@ def _replayed(problem: Problem, ends: list[State]) -> list[Rows]:
     """
     maps = [state.map() for state in ends]
     found: dict[int, Rows] = {}
-    waiting = set(range(len(ends)))
+    waiting, population = set(range(len(ends))), populate(problem)
     while waiting:
         longest = max(waiting, key=lambda k: len(maps[k].steps))
         steps = maps[longest].steps
@@ -203,7 +203,7 @@ def _replayed(problem: Problem, ends: list[State]) -> list[Rows]:
             # more.
             if all(a is b for a, b in zip(maps[k].steps, steps, strict=False))
         }
-        for place, rows in enumerate(replay(problem, maps[longest], problem.factual)):
+        for place, rows in enumerate(replay(problem, maps[longest], population)):
             found |= {k: rows for k, end in places.items() if end == place}
         waiting -= places.keys()
     return [found[k] for k in range(len(ends))]

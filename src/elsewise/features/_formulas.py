@@ -25,8 +25,16 @@ class Made(NamedTuple):
     place: int
     """Its position among the columns."""
     feature: Feature
-    values: Callable[[Codes], np.ndarray]
-    """Codes (n, p) to its cells, float64 (n,); NaN where they are unknown."""
+    compute: Callable[[Codes], np.ndarray]
+
+    def values(self, codes: Codes) -> np.ndarray:
+        """Return its cells, float64 (n,), for codes (n, p); NaN where they are unknown."""
+        values = self.compute(codes)
+        if self.feature.kind is not Kind.INTEGER and not self.feature.resolution:
+            return values
+        over, times = self.feature.grid if self.feature.resolution else (1.0, 1.0)
+        rounded: np.ndarray = np.rint(values * (times / over)) * over / times
+        return rounded
 
     def agree(self, codes: Codes, values: np.ndarray) -> np.ndarray:
         """Return, bool (n,), the rows whose cell is what the formula gives, or missing with it."""
@@ -85,20 +93,12 @@ def derived_columns(
     features: Sequence[Feature], decode: Callable[[Codes], Any]
 ) -> tuple[Made, ...]:
     """Return the derived columns among the features; ``decode`` makes the frames of functions."""
-
-    def values(feature: Feature) -> Callable[[Codes], np.ndarray]:
-        said = f"formula of {feature.name!r}"
-        return _rounded(feature, _computed(said, feature.derived, features, decode, truth=False))
-
-    made = [(place, f) for place, f in enumerate(features) if f.derived is not None]
-    return tuple(Made(place, feature, values(feature)) for place, feature in made)
-
-
-def _rounded(feature: Feature, values: Callable[[Codes], np.ndarray]) -> Callable[..., np.ndarray]:
-    over, times = feature.grid if feature.resolution else (1.0, 1.0)
-    if feature.kind is Kind.INTEGER or feature.resolution:
-        return lambda codes: np.rint(values(codes) * (times / over)) * over / times
-    return values
+    found = []
+    for place, feature in enumerate(features):
+        if (formula := feature.derived) is not None:
+            said = f"formula of {feature.name!r}"
+            found.append(Made(place, feature, _computed(said, formula, features, decode)))
+    return tuple(found)
 
 
 def rule_test(
@@ -111,55 +111,54 @@ def rule_test(
 
 def _computed(
     argument: str,
-    formula: Formula | None,
+    formula: Formula,
     features: Sequence[Feature],
     decode: Callable[[Codes], Any],
-    *,
-    truth: bool,
+    truth: bool = False,
 ) -> Callable[[Codes], np.ndarray]:
     """Return what a text or a function says of codes (n, p): truth, or float64 (n,)."""
     if isinstance(formula, str):
         return Expression.parse(formula, features, argument).values  # noqa: PD011
-    wanted, fits = "numbers", types.is_numeric_dtype
-    if truth:
-        wanted, fits = "booleans", types.is_bool_dtype
-    dtype, unknown = (bool, False) if truth else (np.float64, np.nan)
-
-    def values(codes: Codes) -> np.ndarray:
-        found = _answer(argument, wanted, fits, formula, decode, codes)
-        return found.to_numpy(dtype=dtype, na_value=unknown)
-
-    return values
+    return _Function(argument, formula, decode, truth).answers
 
 
-def _answer(
-    argument: str,
-    wanted: str,
-    fits: Callable[[Any], bool],
-    function: Any,
-    decode: Callable[[Codes], Any],
-    codes: Codes,
-) -> pd.Series[Any]:
-    """Return what a function of a frame says of rows, in their order: one answer that fits each."""
-    try:
-        # Each function has a frame of its own: one that writes to it cannot disturb the next.
-        answer, own_index = in_row_order(function, lambda: decode(codes.copy()))
-    except (Exception, SystemExit) as error:
-        expected, received = "a function of the frame", f"{type(error).__name__}: {error}"
-        fix = "call the function on a frame of yours to see where it fails"
-        if isinstance(error, KeyError):
-            expected, received = "a function of columns of the frame", f"one that reads {error}"
-            fix = "correct the name, or give the frame that column"
-        raise InvalidInput(argument, expected=expected, received=received, fix=fix) from error
-    if own_index:
-        expected, received = "a Series with the frame's index", "one with an index of its own"
-        fix = "return an array, or keep the frame's index, in any order"
-        raise InvalidInput(argument, expected=expected, received=received, fix=fix)
-    plain = answer if hasattr(answer, "reindex") else np.asarray(answer)
-    found = pd.Series(plain) if np.ndim(plain) == 1 else pd.Series(dtype=object)
-    if len(found) != len(codes) or not fits(found.dtype):
-        expected, kind = f"{len(codes)} {wanted}, one per row", type(answer).__name__
-        received = f"{np.shape(answer)} of {getattr(answer, 'dtype', kind)}"
-        fix = "return arithmetic or a comparison of columns, such as frame['a'] <= frame['b']"
-        raise InvalidInput(argument, expected=expected, received=received, fix=fix)
-    return found
+class _Function(NamedTuple):
+    """A function of a frame, which answers every row."""
+
+    argument: str
+    """How messages call it."""
+    function: Callable[[Any], Any]
+    decode: Callable[[Codes], Any]
+    truth: bool
+    """Whether it says yes or no; otherwise it gives a number."""
+
+    def answers(self, codes: Codes) -> np.ndarray:
+        """Return the answers in the order of the rows, codes (n, p), one that fits each."""
+        try:
+            # Each function has a frame of its own: one that writes to it cannot disturb the next.
+            answer, own_index = in_row_order(self.function, lambda: self.decode(codes.copy()))
+        except (Exception, SystemExit) as error:
+            expected, received = "a function of the frame", f"{type(error).__name__}: {error}"
+            fix = "call the function on a frame of yours to see where it fails"
+            if isinstance(error, KeyError):
+                expected, received = "a function of columns of the frame", f"one that reads {error}"
+                fix = "correct the name, or give the frame that column"
+            raise InvalidInput(
+                self.argument, expected=expected, received=received, fix=fix
+            ) from error
+        if own_index:
+            expected, received = "a Series with the frame's index", "one with an index of its own"
+            fix = "return an array, or keep the frame's index, in any order"
+            raise InvalidInput(self.argument, expected=expected, received=received, fix=fix)
+        plain = answer if hasattr(answer, "reindex") else np.asarray(answer)
+        found = pd.Series(plain) if np.ndim(plain) == 1 else pd.Series(dtype=object)
+        fits = types.is_bool_dtype if self.truth else types.is_numeric_dtype
+        if len(found) != len(codes) or not fits(found.dtype):
+            wanted, kind = "booleans" if self.truth else "numbers", type(answer).__name__
+            expected = f"{len(codes)} {wanted}, one per row"
+            received = f"{np.shape(answer)} of {getattr(answer, 'dtype', kind)}"
+            fix = "return arithmetic or a comparison of columns, such as frame['a'] <= frame['b']"
+            raise InvalidInput(self.argument, expected=expected, received=received, fix=fix)
+        if self.truth:
+            return found.to_numpy(dtype=bool, na_value=False)
+        return found.to_numpy(dtype=np.float64, na_value=np.nan)

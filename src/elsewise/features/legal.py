@@ -128,16 +128,14 @@ class Legal:
         >>> legal.columns(np.array([1, 1, 0])).legalize(np.array([[2.2, 11.0, 2.2]]))
         array([[2., 9., 1.]])
         """
-        places = asarray_like(index, self.lower)
+        cells, places = asarray_like(index, self.lower), list(enumerate(index.tolist()))
         restricted, grids = dict(self.restricted), {grid[0]: grid[1:] for grid in self.grids}
         return replace(
             self,
-            **{name: take(getattr(self, name), places, axis=1) for name in OF_ROWS[:3]},
-            integer=take(self.integer, places),
-            restricted=tuple(
-                (k, restricted[j]) for k, j in enumerate(index.tolist()) if j in restricted
-            ),
-            grids=tuple((k, *grids[j]) for k, j in enumerate(index.tolist()) if j in grids),
+            **{name: take(getattr(self, name), cells, axis=1) for name in OF_ROWS[:3]},
+            integer=take(self.integer, cells),
+            restricted=tuple((k, restricted[j]) for k, j in places if j in restricted),
+            grids=tuple((k, *grids[j]) for k, j in places if j in grids),
         )
 
     def take(self, rows: Array) -> Legal:
@@ -280,17 +278,14 @@ def outside_notices(schema: Schema, codes: np.ndarray) -> tuple[str, ...]:
     >>> outside_notices(schema, np.array([[25.0], [99.0]]))
     ('age: 1 of 2 rows outside the fitted range 20.5 to 30.5',)
     """
-    numbers = [(j, f) for j, f in enumerate(schema.features) if f.numeric]
-    outside = [
-        (f, int(((codes[:, j] < f.observed[0]) | (codes[:, j] > f.observed[1])).sum()))
-        for j, f in numbers
-    ]
-    return tuple(
-        f"{f.name}: {count:,} of {len(codes):,} rows outside the fitted range "
-        f"{f.observed[0]:g} to {f.observed[1]:g}"
-        for f, count in outside
-        if count
-    )
+    notices = []
+    for j, f in enumerate(schema.features):
+        low, high = f.observed
+        count = int(((codes[:, j] < low) | (codes[:, j] > high)).sum())
+        if f.numeric and count:
+            said = f"{count:,} of {len(codes):,} rows outside the fitted range {low:g} to {high:g}"
+            notices.append(f"{f.name}: {said}")
+    return tuple(notices)
 
 
 def _checked(features: Sequence[Feature], codes: Array) -> Array:

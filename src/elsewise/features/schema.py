@@ -51,11 +51,7 @@ class Schema:
 
     @classmethod
     def infer(
-        cls,
-        frame: pd.DataFrame | Any,
-        background: Any = None,
-        *,
-        names: Sequence[Hashable] | None = None,
+        cls, frame: Any, background: Any = None, *, names: Sequence[Hashable] | None = None
     ) -> Schema:
         """Return the schema read off ``frame``; ``background`` gives scales and observed ranges.
 
@@ -393,7 +389,7 @@ class Schema:
                 schema = schema.rule(function, name)
         return schema
 
-    def encoder(self, frame: Any) -> Encoder:
+    def encoder(self, frame: pd.DataFrame | Any) -> Encoder:
         """Return the encoder of ``frame``, after checking that it fits the schema.
 
         Examples
