@@ -120,17 +120,12 @@ def cached_asarray_like(
     >>> one
     array([0, 1])
     """
-    return _kept(make, arguments, namespace(like), compat.device(like), like.dtype)
+    return _kept(make, arguments, (namespace(like), compat.device(like), like.dtype))
 
 
 @lru_cache(maxsize=32)
-def _kept(
-    make: Callable[..., tuple[np.ndarray, ...]],
-    arguments: tuple[Any, ...],
-    xp: Any,
-    device: Any,
-    dtype: Any,
-) -> tuple[Array, ...]:
+def _kept(make: Callable[..., Any], arguments: tuple[Any, ...], kind: tuple[Any, Any, Any]) -> Any:
+    xp, device, dtype = kind
     like = xp.empty(0, dtype=dtype, device=device)
     return tuple(asarray_like(array, like) for array in make(*arguments))
 
@@ -304,19 +299,6 @@ def with_arrays(record: Record, change: Callable[[Array], Array], *names: str) -
     given = {name: getattr(record, name) for name in names}
     changed = {name: change(array) for name, array in given.items() if array is not None}
     return replace(record, **changed)  # type: ignore[type-var]
-
-
-def put_rows(array: Array, index: Array, rows: Array) -> None:
-    """Write rows (m, ...) into a NumPy or torch array (n, ...) at an index, int (m,).
-
-    Examples
-    --------
-    >>> array = np.zeros(3)
-    >>> put_rows(array, np.array([2, 0]), np.array([1.0, 2.0]))
-    >>> array
-    array([2., 0., 1.])
-    """
-    array[index] = rows
 
 
 def take_ranked(rows: Array, order: Array) -> Array:

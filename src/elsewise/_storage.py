@@ -157,8 +157,7 @@ def _exchange(fresh: Path, place: Path) -> None:
 
 def read_json(path: Path) -> Any:
     """Return what a JSON file holds, or say why it cannot be read."""
-    # The file may be anybody's: whatever it makes fail is one and the same to the caller.
-    with _reading(path):
+    with damaged(path, "cannot be read", FileNotFoundError):
         return json.loads(_content(path).decode("utf-8"))
 
 
@@ -172,7 +171,7 @@ def write_arrays(path: Path, arrays: dict[str, np.ndarray]) -> None:
 
 def read_arrays(path: Path) -> dict[str, np.ndarray]:
     """Return the arrays of an npz file; sizes are read from headers before anything is unpacked."""
-    with _reading(path):
+    with damaged(path, "cannot be read", FileNotFoundError):
         stored = BytesIO(_content(path))
         with zipfile.ZipFile(stored) as file:
             _check_sizes(file, _most(stored.getbuffer().nbytes))
@@ -222,11 +221,15 @@ def _content(path: Path) -> bytes:
 
 
 @contextmanager
-def _reading(path: Path) -> Iterator[None]:
+def damaged(path: Path, how: str, known: type[Exception] = SavedRunError) -> Iterator[None]:
+    """Name the file, and how it is damaged, whatever its content makes fail; a ``known`` error apart.
+
+    The file may be anybody's.
+    """
     try:
         yield
-    except FileNotFoundError:
+    except (SavedRunError, known):
         raise
     except Exception as error:
-        said = f"the saved run cannot be read ({type(error).__name__}: {error})"
+        said = f"the saved run {how} ({type(error).__name__}: {error})"
         raise SavedRunError(f"{path}: {said}. Fix: save it again.") from error

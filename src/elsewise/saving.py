@@ -8,19 +8,25 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
 from elsewise import targets
 from elsewise._arrays import LARGEST, Array, to_numpy
-from elsewise._storage import folder_in_place, path_of, read_arrays, read_json, write_arrays
+from elsewise._storage import (
+    damaged,
+    folder_in_place,
+    path_of,
+    read_arrays,
+    read_json,
+    write_arrays,
+)
 from elsewise.certificate import Certificate
 from elsewise.errors import InvalidInput, SavedRunError, checked, from_mapping
 from elsewise.explanation import Explanation, Status
@@ -84,43 +90,46 @@ def load(
         The rules and derived columns that are functions, by name: files hold only texts. Without
         them the explanation can be looked at, too.
     """
-    place = path_of(folder)
-    record, arrays = _read(place)
-    return _rebuild(place, record, arrays, model, rules or {})
+    return _rebuild(_read(path_of(folder)), model, rules or {})
 
 
-@contextmanager
-def _field(place: Path, name: str) -> Iterator[None]:
-    """Name the file and the field that cannot be used; their content may be anybody's."""
-    try:
-        yield
-    except SavedRunError:
-        raise
-    except Exception as error:
-        said = f"the saved run is damaged in {name} ({type(error).__name__}: {error})"
-        raise SavedRunError(f"{place}: {said}. Fix: save it again.") from error
+class _Saved(NamedTuple):
+    """What a folder holds; it may be anybody's."""
+
+    place: Path
+    record: dict[str, Any]
+    arrays: dict[str, np.ndarray]
+
+    def part(self, name: str, read: Callable[[Any], Any]) -> Any:
+        """Read a field of the record."""
+        with damaged(self.place, f"is damaged in {RECORD}, {name!r}"):
+            return read(self.record[name])
+
+    def part_of(self, name: str, kind: Any, **more: Any) -> Any:
+        """Read a field of the record that is a dataclass."""
+        return self.part(name, lambda content: from_mapping(kind, {**content, **more}, name))
 
 
-def _read(place: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def _read(place: Path) -> _Saved:
     try:
         record, arrays = read_json(place / RECORD), read_arrays(place / ARRAYS)
     except FileNotFoundError as error:
         said = f"expected a saved run ({RECORD} and {ARRAYS}), received none"
         fix = "pass the folder that Explanation.save wrote"
         raise SavedRunError(f"{place}: {said}. Fix: {fix}.") from error
+    fix = "save it again"
     if not isinstance(record, dict) or "format" not in record:
         said = f"expected the record of a saved run in {RECORD}, received something else"
-        raise SavedRunError(f"{place}: {said}. Fix: save it again.")
-    if record["format"] != FORMAT or isinstance(record["format"], bool):
+    elif record["format"] != FORMAT or isinstance(record["format"], bool):
         said = f"expected format {FORMAT}, received {record['format']!r}"
         fix = f"load it with elsewise {record.get('elsewise', 'of its time')}"
-        raise SavedRunError(f"{place}: {said}. Fix: {fix}.")
     # Against accidents, such as an edited file: whoever writes both can make the hashes fit, so
-    # that everything below is checked all the same.
-    if record.get("hashes") != {"arrays": _digest(arrays), "settings": _settings_digest(record)}:
+    # that everything else is checked all the same.
+    elif record.get("hashes") != {"arrays": _digest(arrays), "settings": _settings_digest(record)}:
         said = "the files were changed after they were saved"
-        raise SavedRunError(f"{place}: {said}. Fix: save it again.")
-    return record, arrays
+    else:
+        return _Saved(place, record, arrays)
+    raise SavedRunError(f"{place}: {said}. Fix: {fix}.")
 
 
 def _record(explanation: Explanation, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
@@ -223,25 +232,13 @@ def _settings_digest(record: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
-def _rebuild(
-    place: Path,
-    record: dict[str, Any],
-    arrays: dict[str, np.ndarray],
-    model: Any,
-    rules: Mapping[str, Callable[[Any], Any]],
-) -> Explanation:
-    def part(name: str, read: Callable[[Any], Any]) -> Any:
-        with _field(place, f"{RECORD}, {name!r}"):
-            return read(record[name])
-
-    def part_of(name: str, kind: Any, **more: Any) -> Any:
-        return part(name, lambda content: from_mapping(kind, {**content, **more}, name))
-
+def _rebuild(saved: _Saved, model: Any, rules: Mapping[str, Callable[[Any], Any]]) -> Explanation:
+    arrays, part, part_of = saved.arrays, saved.part, saved.part_of
     encoder: Encoder = part("encoder", Encoder.from_dict)
     model_name = part("model", str)
     outputs: Outputs = part_of("outputs", _NoModel, description=model_name)
     index = part("index", unpack_index)
-    with _field(place, ARRAYS):
+    with damaged(saved.place, f"is damaged in {ARRAYS}"):
         _check_arrays(arrays, encoder, (len(index), outputs.columns))
     encoder = encoder.keep_given(arrays["factual"])
     encoder, precise = replace(encoder, schema=encoder.schema.with_functions(rules)), outputs
@@ -252,7 +249,7 @@ def _rebuild(
         _check_fingerprint(outputs, arrays, model_name)
     factual = outputs.place(arrays["factual"])
     embedding = encoder.schema.embedding()
-    with _field(place, f"{ARRAYS}, steps"):
+    with damaged(saved.place, f"is damaged in {ARRAYS}, steps"):
         steps = _steps(arrays, outputs)
         for step in steps:
             _check_step(step, (embedding.size, len(encoder.columns), outputs.columns))
@@ -270,7 +267,7 @@ def _rebuild(
         background=factual,
         obeys=encoder.obeys if encoder.restricted else None,
         bounds=part_of("bounds", Bounds),
-        unit=part("unit", _positive) if "unit" in record else 1.0,
+        unit=part("unit", _positive) if "unit" in saved.record else 1.0,
         seed=part("seed", check_seed),
     )
     return Explanation(
@@ -280,7 +277,7 @@ def _rebuild(
         index=index,
         rows=Rows(outputs.place(arrays["counterfactual"]), outputs.place(arrays["outputs"])),
         factual_outputs=arrays["factual_outputs"],
-        map=part("question map", lambda saved: saved and _question_map(saved, arrays)) or stepped,
+        map=part("question map", lambda found: found and _question_map(found, arrays)) or stepped,
         certificate=part("certificate", Certificate.from_dict),
         status=part_of("status", Status),
         iterations=part("history", lambda rows: checked("history", rows, tuple[Iteration, ...])),

@@ -28,10 +28,11 @@ FIX = "write it with these, or pass a function of a frame"
 # A quoted text, which may hold backticks, or a column name in backticks.
 QUOTED = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`([^`]*)`""")
 
+Compute = Callable[..., np.ndarray]
 Values = Callable[[np.ndarray], np.ndarray]
 """Codes (n, p) to float64 (n,); truth is 1 or 0, and NaN is unknown."""
 
-ARITHMETIC: dict[type[ast.AST], Callable[..., np.ndarray]] = {
+ARITHMETIC: dict[type[ast.AST], Compute] = {
     ast.Add: np.add,
     ast.Sub: np.subtract,
     ast.Mult: np.multiply,
@@ -39,7 +40,7 @@ ARITHMETIC: dict[type[ast.AST], Callable[..., np.ndarray]] = {
     ast.UAdd: np.positive,
     ast.USub: np.negative,
 }
-COMPARISONS: dict[type[ast.cmpop], Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
+COMPARISONS: dict[type[ast.cmpop], Compute] = {
     ast.Lt: np.less,
     ast.LtE: np.less_equal,
     ast.Gt: np.greater,
@@ -47,7 +48,7 @@ COMPARISONS: dict[type[ast.cmpop], Callable[[np.ndarray, np.ndarray], np.ndarray
     ast.Eq: np.equal,
     ast.NotEq: np.not_equal,
 }
-FUNCTIONS: dict[str, Callable[..., np.ndarray]] = {
+FUNCTIONS: dict[str, Compute] = {
     "abs": np.abs,
     "min": lambda *parts: reduce(np.minimum, parts),
     "max": lambda *parts: reduce(np.maximum, parts),
@@ -196,11 +197,7 @@ class _Parser:
         return term._replace(text=-inner if isinstance(node.op, ast.USub) else +inner)
 
     def computed(
-        self,
-        node: ast.expr,
-        compute: Callable[..., np.ndarray] | None,
-        parts: list[ast.expr],
-        depth: int,
+        self, node: ast.expr, compute: Compute | None, parts: list[ast.expr], depth: int
     ) -> _Term:
         """Return the term that is computed from numbers."""
         if compute is None:

@@ -15,6 +15,9 @@ from elsewise.features._expressions import Expression
 from elsewise.features._feature import Feature, Formula, Kind, Rule
 
 Codes = np.ndarray
+Decode = Callable[[Codes], Any]
+"""Codes (n, p) to the frame that functions of the user are asked about."""
+Compute = Callable[[Codes], np.ndarray]
 # A derived cell that agrees with its formula to so many digits was made by it: files round.
 AGREES = 1e-6
 
@@ -25,7 +28,7 @@ class Made(NamedTuple):
     place: int
     """Its position among the columns."""
     feature: Feature
-    compute: Callable[[Codes], np.ndarray]
+    compute: Compute
 
     def values(self, codes: Codes) -> np.ndarray:
         """Return its cells, float64 (n,), for codes (n, p); NaN where they are unknown."""
@@ -89,33 +92,27 @@ def hash_rows(codes: Codes) -> np.ndarray:
     return hashes
 
 
-def derived_columns(
-    features: Sequence[Feature], decode: Callable[[Codes], Any]
-) -> tuple[Made, ...]:
+def derived_columns(features: Sequence[Feature], decode: Decode) -> tuple[Made, ...]:
     """Return the derived columns among the features; ``decode`` makes the frames of functions."""
     found = []
     for place, feature in enumerate(features):
         if (formula := feature.derived) is not None:
             said = f"formula of {feature.name!r}"
-            found.append(Made(place, feature, _computed(said, formula, features, decode)))
+            found.append(
+                Made(place, feature, _computed(said, formula, features, decode, truth=False))
+            )
     return tuple(found)
 
 
-def rule_test(
-    rule: Rule, features: Sequence[Feature], decode: Callable[[Codes], Any]
-) -> Callable[[Codes], np.ndarray]:
+def rule_test(rule: Rule, features: Sequence[Feature], decode: Decode) -> Compute:
     """Return what a rule says of rows, codes (n, p) to bool (n,); an unknown answer is a no."""
     values = _computed(f"rule {rule.name!r}", rule.condition, features, decode, truth=True)
     return lambda codes: values(codes) == 1.0
 
 
 def _computed(
-    argument: str,
-    formula: Formula,
-    features: Sequence[Feature],
-    decode: Callable[[Codes], Any],
-    truth: bool = False,
-) -> Callable[[Codes], np.ndarray]:
+    argument: str, formula: Formula, features: Sequence[Feature], decode: Decode, truth: bool
+) -> Compute:
     """Return what a text or a function says of codes (n, p): truth, or float64 (n,)."""
     if isinstance(formula, str):
         return Expression.parse(formula, features, argument).values  # noqa: PD011
@@ -128,7 +125,7 @@ class _Function(NamedTuple):
     argument: str
     """How messages call it."""
     function: Callable[[Any], Any]
-    decode: Callable[[Codes], Any]
+    decode: Decode
     truth: bool
     """Whether it says yes or no; otherwise it gives a number."""
 

@@ -11,7 +11,6 @@ import pandas as pd
 from pandas.api import types
 
 from elsewise._arrays import LARGEST, Array, to_numpy
-from elsewise._resources import parallel
 from elsewise.errors import InvalidInput, SavedRunError, bad_column
 from elsewise.features import _json
 from elsewise.features._feature import Feature, Kind
@@ -24,9 +23,6 @@ if TYPE_CHECKING:
     from elsewise.features.schema import Schema
 
 __all__ = ["Encoder"]
-
-# Rows copied at once.
-TILE_ROWS = 1 << 15
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -107,15 +103,11 @@ class Encoder:
         floats = isinstance(dtype, np.dtype) and dtype.kind == "f"
         if not (plain and floats and (frame.dtypes == dtype).all()):
             return None
-        values = frame.to_numpy()
-        codes = np.empty(values.shape)
-
-        def copy(rows: slice) -> bool:
-            codes[rows] = values[rows]
-            return not (np.abs(codes[rows]) > LARGEST).any()
-
-        tiles = [slice(k, k + TILE_ROWS) for k in range(0, len(codes), TILE_ROWS)]
-        return codes if all(parallel(copy, tiles)) else None
+        codes = np.array(frame.to_numpy(), dtype=np.float64, order="C")
+        # Missing cells are passed over by these two, and nothing is copied.
+        low = float(np.fmin.reduce(codes, axis=None, initial=0.0))
+        high = float(np.fmax.reduce(codes, axis=None, initial=0.0))
+        return codes if max(-low, high) <= LARGEST else None
 
     def decode(self, codes: Array, index: Any = None) -> pd.DataFrame:
         """Return the frame of ``codes`` (n, p): the columns and dtypes of the encoder's frame.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from elsewise._arrays import Array, namespace, on_device, put_rows, take
+from elsewise._arrays import Array, namespace, on_device, take
 from elsewise._resources import parallel
 from elsewise.moves._offers import no_worse, obeying
 from elsewise.moves._step import MoveContext, Moved, Place
@@ -94,12 +94,12 @@ def _accept_cheapest(
     costs = no_worse(now, outputs, costs, row)
     better = costs < take(here.costs, row)
     total = xp.full_like(inputs, np.inf)
-    put_rows(total, index, xp.where(better, costs, xp.full_like(costs, np.inf)))
+    total[index] = xp.where(better, costs, xp.full_like(costs, np.inf))
     best = xp.argmin(xp.reshape(total, (-1, n)), axis=0)
     (chosen,) = xp.nonzero(better & (take(best, row) * n + row == index))
     row = take(row, chosen)
     for part, new in zip(here, (moved, outputs, costs), strict=True):
-        put_rows(part, row, take(new, chosen))
+        part[row] = take(new, chosen)
 
 
 def _offered(now: MoveContext, aim: Aim, step: Array) -> tuple[Array, Array]:
