@@ -36,15 +36,7 @@ from elsewise.request import (
     populate,
     repeated_rows,
 )
-from elsewise.search import (
-    Iteration,
-    Outcome,
-    Solution,
-    State,
-    answer_row_by_row,
-    clock,
-    iterate,
-)
+from elsewise.search import Iteration, Outcome, Solution, State, answer_row_by_row, clock, iterate
 from elsewise.settings import Settings
 from elsewise.targets import Sample, Share, Target
 from elsewise.text import amount, percent

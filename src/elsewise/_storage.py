@@ -222,7 +222,7 @@ def _content(path: Path) -> bytes:
 
 @contextmanager
 def damaged(path: Path, how: str, known: type[Exception] = SavedRunError) -> Iterator[None]:
-    """Name the file, and how it is damaged, whatever its content makes fail; a ``known`` error apart.
+    """Name the file, and how it is damaged, whatever fails but a ``known`` error.
 
     The file may be anybody's.
     """

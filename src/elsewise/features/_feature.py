@@ -219,14 +219,7 @@ def describe(feature: Feature) -> tuple[str, ...]:
     moves = _MOVES[feature.direction] if feature.free else "never"
     if feature.free and feature.at_most_by is not None:
         moves += f" by {feature.at_most_by:g} at most"
-    return (
-        str(feature.name),
-        kind,
-        moves,
-        _span(feature),
-        f"{feature.weight:g}",
-        feature.notice,
-    )
+    return str(feature.name), kind, moves, _span(feature), f"{feature.weight:g}", feature.notice
 
 
 def _span(feature: Feature) -> str:
