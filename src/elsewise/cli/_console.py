@@ -51,8 +51,8 @@ def give_up(number: int, frame: object) -> None:
 @contextmanager
 def ended_by(handler: Callable[[int, Any], None]) -> Iterator[None]:
     """Handle Ctrl-C, a closed terminal and a polite kill alike; what is ignored stays so."""
-    names = [name for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    numbers = [getattr(signal, name) for name in names]
+    names = "SIGINT", "SIGTERM", "SIGHUP"
+    numbers = [getattr(signal, name) for name in names if hasattr(signal, name)]
     if threading.current_thread() is not threading.main_thread():
         numbers = []  # only the main thread may handle signals
     before = {n: signal.getsignal(n) for n in numbers if signal.getsignal(n) != signal.SIG_IGN}

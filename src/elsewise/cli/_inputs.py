@@ -8,7 +8,6 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import fields
 from pathlib import Path
 from typing import Any, cast
 
@@ -17,7 +16,7 @@ import pandas as pd
 
 from elsewise import models, targets
 from elsewise.cli._console import say
-from elsewise.errors import InvalidInput, MissingExtra
+from elsewise.errors import InvalidInput, MissingExtra, from_mapping
 from elsewise.features import Schema
 from elsewise.request import Bounds
 
@@ -32,11 +31,7 @@ DTYPES = ("str", "int", "float", "bool", "category")
 
 @contextmanager
 def _refusing(
-    option: str,
-    expected: str,
-    given: object,
-    fix: str,
-    errors: tuple[type[Exception], ...] = (Exception,),
+    option: str, expected: str, given: object, fix: str, errors: Any = Exception
 ) -> Iterator[None]:
     """Refuse what raises inside: by default anything, as files and modules may be anybody's."""
     try:
@@ -203,7 +198,7 @@ def parse_target(text: str, folder: Path = Path()) -> Any:
     if kind in PER_COLUMN and len(plain) > 1:
         plain = [plain]
     fix = "for example --target share:0.6,above=3500"
-    with _refusing("--target", f"the parts of {made_of}", text, fix, (TypeError,)):
+    with _refusing("--target", f"the parts of {made_of}", text, fix, TypeError):
         made = make(*plain, **named)
     return targets.distribution(made) if kind == "distribution" else made
 
@@ -235,17 +230,12 @@ def parse_bounds(text: str | None) -> Bounds:
     >>> parse_bounds("outputs=0.1,confidence=0.9").confidence
     0.9
     """
-    known = [field.name for field in fields(Bounds)]
     values: dict[str, Any] = {}
     for part in filter(None, (text or "").split(",")):
-        name, equals, value = (piece.strip() for piece in part.partition("="))
-        if name not in known or not equals:
-            expected = f"name=value, with names among {', '.join(known)}"
-            fix = "for example --bounds inputs=0.2,outputs=0.1"
-            raise InvalidInput("--bounds", expected, part, fix)
+        name, _, value = (piece.strip() for piece in part.partition("="))
         ends = [_value(end) for end in value.split(":")]
         values[name] = ends[0] if len(ends) == 1 else ends
-    return Bounds(**values)
+    return from_mapping(Bounds, values, "--bounds")
 
 
 def make_schema(

@@ -116,18 +116,16 @@ def compile_pipeline(
     Unreadable
         Where it cannot be compiled, or says something else.
     """
+    preprocessed = len(face.stages) > 1  # nothing is to be said of a plain estimator
     try:
         compiled = _compiled(face, pipeline, codes)
         some, then = pipeline.values_of_distinct(codes[:: -(-len(codes) // CHECKED_ROWS)])
         now = compiled.values(some)
     except Exception as error:  # third-party transformers may raise anything
-        if len(face.stages) == 1:
-            raise Unreadable from error  # nothing to be said of a plain estimator
-        if isinstance(error, Unreadable):
-            raise
-        raise Unreadable(f"{type(error).__name__}: {error}") from error
+        said = str(error) if isinstance(error, Unreadable) else f"{type(error).__name__}: {error}"
+        raise Unreadable(said if preprocessed else "") from error
     if not same_outputs(now, then, rtol=ROUNDING, atol=ROUNDING):
-        raise Unreadable("read column by column it gives other outputs" if face.stages[1:] else "")
+        raise Unreadable("read column by column it gives other outputs" if preprocessed else "")
     return compiled
 
 

@@ -97,17 +97,18 @@ def _kind(final: Any, method: str) -> str | None:
     name = type(final).__name__
     if not type(final).__module__.startswith("sklearn."):
         return None
-    if method == "predict" and has_base(final, REGRESSORS) and not has_base(final, MARGINS):
+    margins = has_base(final, MARGINS)
+    if method == "predict" and has_base(final, REGRESSORS) and not margins:
         return "affine"
-    if method == "decision_function" and has_base(final, MARGINS):
+    if method == "decision_function" and margins:
         return "affine"
     if method != "predict_proba":
         return None
     binary = len(final.classes_) == 2
-    link = "logistic" if binary else "softmax"
-    if name == "SGDClassifier" and final.loss == "log_loss" and binary:
-        return link
+    known = name == "SGDClassifier" and final.loss == "log_loss" and binary
     if name in LOGISTIC and (binary or final.solver != "liblinear"):
         # Releases before 1.8 could be asked for one-against-rest, which is not a softmax.
-        return link if getattr(final, "multi_class", "auto") in ("auto", "deprecated") else None
-    return None
+        known = getattr(final, "multi_class", "auto") in ("auto", "deprecated")
+    if not known:
+        return None
+    return "logistic" if binary else "softmax"

@@ -100,7 +100,15 @@ def torch_model(
         fix = "pass the module, or use elsewise.models.function for a function"
         raise InvalidInput("module", "a torch.nn.Module", type(module).__name__, fix)
     if device is not None:
-        module = _copy_to(module, device)
+        import torch
+
+        try:
+            torch.empty(0, device=device)
+        except (RuntimeError, AssertionError) as error:
+            received = f"{device!r} ({error})"
+            fix = "install a torch built for it, or leave device out to stay where the module is"
+            raise InvalidInput("device", "a device this torch can use", received, fix) from error
+        module = copy.deepcopy(module).to(device)
     return TorchModel(
         module=module,
         prepare=prepare,
@@ -108,18 +116,6 @@ def torch_model(
         probability=probability,
         tensors=device is not None,
     )
-
-
-def _copy_to(module: Any, device: str) -> Any:
-    import torch
-
-    try:
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError) as error:
-        received = f"{device!r} ({error})"
-        fix = "install a torch built for it, or leave device out to stay where the module is"
-        raise InvalidInput("device", "a device this torch can use", received, fix) from error
-    return copy.deepcopy(module).to(device)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
