@@ -245,8 +245,8 @@ def _labelled(values: Any) -> list[tuple[Hashable, Any]]:
         return list(values.items())
     if isinstance(values, str) or not isinstance(values, Iterable):
         expected = "a mapping from label to value, or a sequence of values"
-        fix = "put a single value into a list"
-        raise InvalidInput("choices", expected, type(values).__name__, fix)
+        received = type(values).__name__
+        raise InvalidInput("choices", expected, received, "put a single value into a list")
     return [(_label(value, place), value) for place, value in enumerate(values)]
 
 

@@ -101,9 +101,13 @@ def explain(
     """
     checked_dask(frame)
     check_seed(seed)
-    lengths = partition_lengths(frame)
-    total = sum(lengths)
-    _check_rows(rows, total)
+    edges = partition_edges(frame)
+    total = int(edges[-1])
+    if rows is not None and not (isinstance(rows, int | np.integer) and rows >= 1):
+        expected = "a whole number of rows, for both halves together"
+        raise InvalidInput("rows", expected, repr(rows), "leave rows out to let a pilot run decide")
+    if total < 2:
+        raise InvalidInput("frame", "at least 2 rows", total, "explain a population")
     schema = infer_schema(frame, background, seed=seed) if schema is None else schema
     # One permutation for pilot and sample: they have no row in common.
     order = random_order(total, max(rows or 0, PILOT + MOST), seed, "sample")
@@ -111,7 +115,7 @@ def explain(
     def run(positions: np.ndarray) -> Explanation:
         request = Request(
             model=model,
-            rows=take_rows(frame, lengths, positions),
+            rows=take_rows(frame, edges, positions),
             schema=schema,
             background=background,
             certify="held-out",
@@ -220,16 +224,8 @@ def sample(frame: dd.DataFrame, rows: int, *, seed: int = 0) -> pd.DataFrame:
     (4, 6)
     """
     checked_dask(frame)
-    lengths = partition_lengths(frame)
-    return take_rows(frame, lengths, random_order(sum(lengths), rows, seed, "rows"))
-
-
-def _check_rows(rows: Any, total: int) -> None:
-    if rows is not None and not (isinstance(rows, int | np.integer) and rows >= 1):
-        expected = "a whole number of rows, for both halves together"
-        raise InvalidInput("rows", expected, repr(rows), "leave rows out to let a pilot run decide")
-    if total < 2:
-        raise InvalidInput("frame", "at least 2 rows", total, "explain a population")
+    edges = partition_edges(frame)
+    return take_rows(frame, edges, random_order(int(edges[-1]), rows, seed, "rows"))
 
 
 def checked_dask(frame: Any) -> Any:
@@ -261,26 +257,25 @@ def random_order(total: int, rows: int, seed: int, purpose: str) -> np.ndarray:
     return np.asarray(rng.choice(total, size=min(rows, total), replace=False))
 
 
-def partition_lengths(frame: dd.DataFrame) -> list[int]:
-    """Number of rows of each partition."""
+def partition_edges(frame: dd.DataFrame) -> np.ndarray:
+    """Positions at which the partitions begin, and the number of all rows at the end."""
     import dask
 
     parts = frame.index.to_delayed()
-    return list(dask.compute(*(dask.delayed(len)(part) for part in parts)))
+    return np.cumsum([0, *dask.compute(*(dask.delayed(len)(part) for part in parts))])
 
 
-def take_rows(frame: dd.DataFrame, lengths: list[int], positions: np.ndarray) -> pd.DataFrame:
+def take_rows(frame: dd.DataFrame, edges: np.ndarray, positions: np.ndarray) -> pd.DataFrame:
     """The rows at these positions; from a partition only they travel."""
     import dask
 
     # In the order of the frame, so that every partition is read once and the sample does not depend
     # on the order of the draw.
     positions = np.sort(positions)
-    ends = np.cumsum(lengths)
-    owners = np.searchsorted(ends, positions, side="right")
+    owners = np.searchsorted(edges, positions, side="right") - 1
     parts = frame.to_delayed()
     picked = [
-        dask.delayed(pd.DataFrame.take)(parts[k], positions[owners == k] - (ends[k] - lengths[k]))
+        dask.delayed(pd.DataFrame.take)(parts[k], positions[owners == k] - edges[k])
         for k in np.unique(owners)
     ]
     rows: pd.DataFrame = pd.concat(dask.compute(*picked))

@@ -53,10 +53,10 @@ def demo(given: Namespace) -> int:
     began = time.perf_counter()
     explanation = _demo.more_accepted(given.seed, progress=False if silent else None)
     seconds = time.perf_counter() - began
-    pages = _demo.pages(explanation, given.out, f"elsewise demo --seed {given.seed}")
-    words = [f"Model and explanation took {seconds:.1f} s.", f"Report: {pages[0].resolve()}"]
-    words.append(f"Page to play with: {pages[1].resolve()}")
-    return _end(explanation, _demo.OUTPUT, [p.name for p in pages], "\n".join(words), given)
+    report, page = _demo.pages(explanation, given.out, f"elsewise demo --seed {given.seed}")
+    words = f"Model and explanation took {seconds:.1f} s.\nReport: {report.resolve()}\n"
+    words += f"Page to play with: {page.resolve()}"
+    return _end(explanation, _demo.OUTPUT, [report.name, page.name], words, given)
 
 
 @command(
@@ -82,10 +82,10 @@ def explain(given: Namespace) -> int:
         (folder / COMMAND).write_text(json.dumps(about), encoding="utf-8")
         files, escaped = export(explanation, folder, kinds, given.name)
         reports.write(explanation, folder / "report.html", **about, frontier=curve)
-    words = f"Run: {given.out}\nReport: {given.out / 'report.html'}"
+    words = _escaped_notice(escaped)
     if stopped():
-        words = f"Interrupted: this is the best found so far.\n{words}"
-    words = f"{_escaped_notice(escaped)}{words}"
+        words += "Interrupted: this is the best found so far.\n"
+    words += f"Run: {given.out}\nReport: {given.out / 'report.html'}"
     files.append("report.html")
     return _end(explanation, given.name, files, words, given, interrupted=stopped())
 
@@ -124,7 +124,9 @@ def _end(
     interrupted: bool = False,
 ) -> int:
     """Print the answer, and return its exit code."""
-    code = INTERRUPTED if interrupted else _code(explanation)
+    code = CERTIFIED if explanation.ok else NOT_FEASIBLE
+    if interrupted:
+        code = INTERRUPTED
     if given.json:
         record = reports.summary(explanation, name) | {"folder": str(given.out)}
         tell(given, "", code, **record, interrupted=interrupted, files=list(files))
@@ -202,13 +204,14 @@ def policy(given: Namespace) -> int:
         raise SavedRunError(f"{run}: expected a saved policy, received none. Fix: pass --model.")
     record = {"file": str(place), "verdict": found.verdict.value, "summary": found.summary}
     lines = [line._asdict() for line in found.lines]
-    return tell(given, str(found), _code(found), **record, lines=lines)
+    code = CERTIFIED if found.ok else NOT_FEASIBLE
+    return tell(given, str(found), code, **record, lines=lines)
 
 
 @command("runs --out --name --json", out=("comparison.html", "The page."))
 def compare(given: Namespace) -> int:
     """Compare saved runs on one page."""
-    runs = dict(zip(_distinct(given.runs), given.runs, strict=True))
+    runs = _named(given.runs)
     explanations = {label: load(run) for label, run in runs.items()}
     output = {label: _about(run, given.name)["output"] for label, run in runs.items()}
     place = write_text(reports.render_comparison(explanations, output=output), given.out)
@@ -268,10 +271,10 @@ def check(given: Namespace) -> int:
         traceback.print_exc()
         return BAD_INPUT
     sentence = reports.headline(explanation, asked.name)
-    if given.junit is not None:
-        write_text(junit(study.name, found), given.junit)
-    if given.markdown is not None:
-        write_text(markdown(study.name, sentence, found), given.markdown)
+    summary = markdown(study.name, sentence, found)
+    for place, text in ((given.junit, junit(study.name, found)), (given.markdown, summary)):
+        if place is not None:
+            write_text(text, place)
     if given.report is not None:
         reports.write(explanation, given.report, output=asked.name)
     code = CERTIFIED if all(one.holds for one in found) else FAILED
@@ -325,13 +328,9 @@ def _about(run: Path, output: str | None) -> dict[str, Any]:
         raise SavedRunError(f"{run}: {COMMAND} is damaged. Fix: remove that file.") from error
 
 
-def _distinct(runs: Sequence[Path]) -> list[str]:
-    """Names of the runs: the folders' own, or their paths where these are equal."""
-    short = [run.resolve().name for run in runs]
-    if len(set(short)) == len(short):
-        return short
-    return [f"{k + 1}: {run}" for k, run in enumerate(runs)]
-
-
-def _code(found: Explanation | Policy) -> int:
-    return CERTIFIED if found.ok else NOT_FEASIBLE
+def _named(runs: Sequence[Path]) -> dict[str, Path]:
+    """Runs by the names of their folders, or by their paths where two of these are equal."""
+    names = [run.resolve().name for run in runs]
+    if len(set(names)) < len(names):
+        names = [f"{k + 1}: {run}" for k, run in enumerate(runs)]
+    return dict(zip(names, runs, strict=True))

@@ -128,7 +128,6 @@ def write_table(frame: pd.DataFrame, path: Path) -> tuple[Path, int]:
     if path.suffix == ".csv":
         return path, write_csv(frame, path, index=False)
     if path.suffix != ".parquet":
-        fix = "choose a name with one of these endings"
-        raise InvalidInput("--out", "a .csv or .parquet file", path, fix)
+        raise InvalidInput("--out", "a .csv or .parquet file", path, "choose one of these endings")
     need("pyarrow", "parquet")
     return write_bytes(frame.to_parquet(), path), 0

@@ -120,21 +120,15 @@ def bind_for_search(
 
 
 def _bound(model: Any, encoder: Encoder, output: Hashable | None, probe: np.ndarray) -> Outputs:
+    """Return the outputs of whatever kind of model it is, with derived columns computed anew."""
     if isinstance(model, Outputs) and not isinstance(model, type):
         return model
-    outputs = _bound_as_given(model, encoder, output, probe)
-    return DerivedOutputs(outputs, encoder) if encoder.made else outputs
-
-
-def _bound_as_given(
-    model: Any, encoder: Encoder, output: Hashable | None, probe: np.ndarray
-) -> Outputs:
-    """Return the outputs of codes as they are, whatever kind of model it is."""
     for is_one, describe, description, bind_one in KINDS:
         if not isinstance(model, type) and is_one(model):
             model = describe(model)
         if isinstance(model, description):
-            return bind_one(model, encoder, output, probe)
+            outputs = bind_one(model, encoder, output, probe)
+            return DerivedOutputs(outputs, encoder) if encoder.made else outputs
     expected = "a torch module, a fitted estimator or a function frame -> scores"
     received = repr(model) if isinstance(model, type) else type(model).__name__
     fix = "pass the fitted model itself, or wrap its predictions in a function"

@@ -119,18 +119,6 @@ def read_columns(
     return own, lambda frame: frame[own].to_numpy()
 
 
-def two_classes(second: Any) -> np.ndarray:
-    """Return probabilities (n, 2) of both classes from those of the second, (n,).
-
-    Examples
-    --------
-    >>> two_classes([0.25])
-    array([[0.75, 0.25]])
-    """
-    second = np.asarray(second, dtype=np.float64)
-    return np.column_stack([1.0 - second, second])
-
-
 def one_column_per_class(outputs: Any, method: str, classes: int) -> Any:
     """Return a decision function of two classes as minus and plus itself, other outputs unchanged.
 
@@ -177,7 +165,10 @@ def booster_face(model: Any, own: list[Hashable]) -> ScoringAdapter | None:
 
     def outputs(matrix: Any) -> object:
         found = predict(matrix)
-        return two_classes(found) if objective in BINARY and np.ndim(found) == 1 else found
+        if objective not in BINARY or np.ndim(found) != 1:
+            return found
+        second = np.asarray(found, dtype=np.float64)
+        return np.column_stack([1.0 - second, second])
 
     name = f"{library}.{kind}" if kind == "Booster" else kind
     return ScoringAdapter(
@@ -285,7 +276,6 @@ def _estimator_face(fitted: Any, own: list[Hashable]) -> ScoringAdapter:
     names = getattr(fitted, "feature_names_in_", None)
     if names is None and type(fitted).__module__.startswith("catboost."):
         names = fitted.feature_names_
-    names = None if names is None else list(names)
     columns, read = read_columns(own, names, getattr(fitted, "n_features_in_", None))
     ask, classes = getattr(fitted, method), []
     if method != "predict" and getattr(fitted, "classes_", None) is not None:

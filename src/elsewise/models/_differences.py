@@ -76,9 +76,8 @@ class Differences:
         rows = max(1, asked // (2 * chunk))
         gradient: np.ndarray | None = None
         for start in range(0, max(1, n), rows):
-            some = slice(start, start + rows)
             for first in range(0, max(1, q), chunk):
-                columns = np.arange(first, min(first + chunk, q))
+                some, columns = slice(start, start + rows), np.arange(first, min(first + chunk, q))
                 slope = self._slopes(evaluate, codes[some], columns, factor)
                 if gradient is None:
                     gradient = np.zeros((n, slope.shape[1], codes.shape[1]))

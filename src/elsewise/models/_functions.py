@@ -139,11 +139,9 @@ def _own_slopes(gradient: Score, model: FrameModel, codes: np.ndarray, outputs: 
         if isinstance(table, Mapping | pd.DataFrame):
             places = {f.name: j for j, f in enumerate(features)}
             for column in table:
-                values = np.asarray(table[column], dtype=np.float64)
-                slopes[:, :, places[column]] = values.reshape(n, outputs)
+                slopes[:, :, places[column]] = np.asarray(table[column]).reshape(n, outputs)
         else:
-            values = np.asarray(raw, dtype=np.float64)
-            slopes[:, :, numeric] = values.reshape(n, outputs, len(numeric))
+            slopes[:, :, numeric] = np.asarray(raw).reshape(n, outputs, len(numeric))
     except KeyError as error:
         raise unusable(name, "slopes of columns of the frame", f"column {error}") from error
     except (TypeError, ValueError) as error:

@@ -127,8 +127,7 @@ class Reader:
         as_frame = raw and (any(finite) or hasattr(step, "feature_names_in_"))
         nested = any(column.call is not None for column in columns)
         if nested or (any(finite) and not as_frame) or not columns:
-            name = type(step).__name__
-            raise Unreadable(f"{name} reads several columns that were changed before")
+            raise Unreadable(f"{type(step).__name__} reads several columns changed before")
         call = Call(step, tuple(columns), as_frame)
         self.calls.append(call)
         count = self.width_of(call) if width is None else width

@@ -186,20 +186,16 @@ def build_tables(
     weights
         (W, width): the weights of a linear model behind it.
     """
-    lookups = defaultdict[Column, list[int]](list)
+    dtypes, lookups = encoder.dtypes, defaultdict[Column, list[int]](list)
     numbers = defaultdict[tuple[Any, ...], list[int]](list)
     for k, column in enumerate(columns):
         if reader.is_finite(column):
             # Whatever is done to a level, its entry in the table says what becomes of it.
             lookups[column if column.cuts is not None else Column(column.place)].append(k)
         else:
-            single = column.call is None and encoder.dtypes[column.place] == np.float32
+            single = column.call is None and dtypes[column.place] == np.float32
             numbers[column.call, single, tuple(op.name for op in column.ops)].append(k)
-    whole = [
-        j
-        for j, (dtype, table) in enumerate(zip(encoder.dtypes, encoder.tables, strict=True))
-        if table is None and dtype.kind in "iu"
-    ]
+    whole = [j for j, t in enumerate(encoder.tables) if t is None and dtypes[j].kind in "iu"]
     tables = Tables(
         width=len(columns),
         whole=np.asarray(whole, dtype=np.intp),
