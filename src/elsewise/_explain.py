@@ -353,13 +353,11 @@ def _status(solution: Solution, certificate: Certificate) -> Status:
     )
     if not missed:
         return replace(told, reason=solution.reason)
-    found = solution.outcome is Outcome.MET or solution.reachable is None
-    return replace(
-        told,
-        binding=missed if found else solution.binding,
-        reachable=certificate.at_most[missed] if found else solution.reachable,
-        rows_needed=certificate.rows_needed,
-    )
+    binding, reachable = solution.binding, solution.reachable
+    if solution.outcome is Outcome.MET or reachable is None:
+        binding, reachable = missed, certificate.at_most[missed]
+    rows_needed = certificate.rows_needed
+    return replace(told, binding=binding, reachable=reachable, rows_needed=rows_needed)
 
 
 def _returned(problem: Problem, encoder: Encoder, codes: Array) -> Rows:

@@ -60,10 +60,8 @@ class Resources:
         >>> Resources.of(2, "1GB")
         Resources(threads=2, memory=1000000000)
         """
-        return cls(
-            threads=_usual_threads() if threads is None else threads,
-            memory=None if memory is None else parse_memory(memory),
-        )
+        threads = _usual_threads() if threads is None else threads
+        return cls(threads=threads, memory=None if memory is None else parse_memory(memory))
 
 
 _current: ContextVar[Resources | None] = ContextVar("resources", default=None)

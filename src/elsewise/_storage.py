@@ -110,8 +110,13 @@ def _put(fresh: Path, place: Path, own: frozenset[str]) -> None:
                 fresh.rename(place)
                 return
             for item in place.iterdir():
-                if item.name not in own and not os.path.lexists(fresh / item.name):
-                    _copy(item, fresh / item.name)
+                copy = fresh / item.name
+                if item.name in own or os.path.lexists(copy):
+                    continue
+                if item.is_dir() and not item.is_symlink():
+                    shutil.copytree(item, copy, symlinks=True)
+                else:
+                    shutil.copy2(item, copy, follow_symlinks=False)
             _exchange(fresh, place)
         except OSError as error:
             # Another process came or went between the question and the answer.
@@ -122,13 +127,6 @@ def _put(fresh: Path, place: Path, own: frozenset[str]) -> None:
         else:
             return
     raise OSError(errno.EBUSY, "the folder is being written by others", str(place))
-
-
-def _copy(item: Path, to: Path) -> None:
-    if item.is_dir() and not item.is_symlink():
-        shutil.copytree(item, to, symlinks=True)
-    else:
-        shutil.copy2(item, to, follow_symlinks=False)
 
 
 def _exchange(fresh: Path, place: Path) -> None:

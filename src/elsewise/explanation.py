@@ -206,12 +206,8 @@ class Explanation:
         probe = to_numpy(self.problem.factual[:PROBED, ...])
         bound = bind_for_search(self.model, encoder, probe)
         outputs, precise = settled(bound, self.factual_outputs)
-        problem = replace(
-            self.problem,
-            outputs=outputs,
-            precise=precise,
-            obeys=encoder.obeys if encoder.restricted else None,
-        )
+        obeys = encoder.obeys if encoder.restricted else None
+        problem = replace(self.problem, outputs=outputs, precise=precise, obeys=obeys)
         return problem, encoder, plain
 
     def changes(self) -> Any:

@@ -19,7 +19,7 @@ import numpy as np
 from scipy import sparse
 from scipy.spatial import cKDTree
 
-from elsewise._arrays import Array, asarray_like, namespace, to_numpy
+from elsewise._arrays import Array, asarray_like, namespace, to_numpy, with_arrays
 from elsewise._resources import parallel
 from elsewise.confidence import (
     Comparison,
@@ -84,24 +84,19 @@ def prepare_sides(problem: Problem, population: Population, smoothing: float) ->
     """Sort what does not move, once for all iterations."""
     directions = output_directions(problem, problem.generator("output directions"))
     across = asarray_like(directions, population.outputs)
-    return Sides(
-        population=population,
-        outputs=output_comparison(problem, population, population.outputs, across),
-        output_directions=across,
-        partners=target_partners(problem, population, across),
-        smoothing=smoothing,
-    )
+    outputs = output_comparison(problem, population, population.outputs, across)
+    partners = target_partners(problem, population, across)
+    return Sides(population, outputs, across, partners, smoothing)
 
 
 def measure_sides(
     problem: Problem, sides: Sides, embedded: Array, outputs: Array, directions: Array
 ) -> tuple[SideMeasure, SideMeasure]:
     """Measure the inputs of embedded rows (n, d) on these directions (d, N), and their outputs."""
+    window = sides.smoothing
     compared = sides.outputs.of(project(outputs, sides.output_directions))
-    return (
-        measure_inputs(problem, sides.population, embedded, directions, sides.smoothing),
-        measure_outputs(problem, compared, sides.partners, sides.smoothing),
-    )
+    moved = measure_inputs(problem, sides.population, embedded, directions, window)
+    return moved, measure_outputs(problem, compared, sides.partners, window)
 
 
 class _Part(NamedTuple):
@@ -197,9 +192,7 @@ def target_partners(problem: Problem, population: Population, across: Array) -> 
 def _recorded(moving_sorted: Array, partners: Array, smoothing: float, like: Array) -> MonotoneMaps:
     """The plan from sorted values to their partners, as maps in the precision of ``like``."""
     maps = fit_monotone_maps(moving_sorted, partners, smoothing)
-    return MonotoneMaps(
-        knots=asarray_like(maps.knots, like), displacements=asarray_like(maps.displacements, like)
-    )
+    return with_arrays(maps, lambda table: asarray_like(table, like), "knots", "displacements")
 
 
 def output_directions(problem: Problem, rng: np.random.Generator) -> np.ndarray:

@@ -117,9 +117,5 @@ def visible(text: str) -> str:
     >>> visible("one\x1b[2Kline") == r"one\x1b[2Kline"
     True
     """
-    return "".join(
-        letter
-        if unicodedata.category(letter)[0] != "C" or letter in "\n\t"
-        else ascii(letter)[1:-1]
-        for letter in text
-    )
+    control = {c for c in text if unicodedata.category(c)[0] == "C" and c not in "\n\t"}
+    return "".join(ascii(letter)[1:-1] if letter in control else letter for letter in text)

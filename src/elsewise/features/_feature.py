@@ -54,6 +54,8 @@ class Kind(StrEnum):
 class Feature:
     """One column: what it holds and how it may move.
 
+    Schema files call some of its fields by another word, which is in their metadata.
+
     Examples
     --------
     >>> age = Feature(name="age", kind=Kind.INTEGER, free=True, observed=(18.0, 75.0),
@@ -68,13 +70,13 @@ class Feature:
     """What the column holds."""
     free: bool
     """Whether the column may move at all."""
-    observed: tuple[float, float]
+    observed: tuple[float, float] = field(metadata={"word": "seen"})
     """Smallest and largest code in the frame and the background; categories: first and last."""
-    declared: tuple[float, float] | None = None
+    declared: tuple[float, float] | None = field(default=None, metadata={"word": "range"})
     """Range given by the user; an infinite end leaves that side to the observed range."""
-    center: float = 0.0
+    center: float = field(default=0.0, metadata={"word": "mean"})
     """Mean of the background's non-missing cells; 0 for categories."""
-    scale: float = 1.0
+    scale: float = field(default=1.0, metadata={"word": "deviation"})
     """Standard deviation (ddof = 1) of the background's non-missing cells; 1 for categories."""
     weight: float = 1.0
     """Factor on this column's part of every distance."""
@@ -90,7 +92,7 @@ class Feature:
     """Step of a number: it moves to whole multiples of this; None: to any value."""
     at_most_by: float | None = None
     """Largest move of a row in either direction; of an ordered category in levels."""
-    direction: int = 0
+    direction: int = field(default=0, metadata={"word": "only"})
     """+1: may only increase; -1: may only decrease."""
     group: str | None = None
     """One-hot group this 0/1 column belongs to."""
@@ -185,13 +187,11 @@ def attributes(schema: Schema, *, fixed: bool = False) -> tuple[Attribute, ...]:
             # Columns and groups may share a name: the key says which it is.
             key = (False, feature.name) if feature.group is None else (True, feature.group)
             members.setdefault(key, []).append(j)
-    return tuple(
-        _attribute(tuple(places), tuple(schema.features[j] for j in places))
-        for places in members.values()
-    )
+    return tuple(_attribute(schema, tuple(places)) for places in members.values())
 
 
-def _attribute(places: tuple[int, ...], features: tuple[Feature, ...]) -> Attribute:
+def _attribute(schema: Schema, places: tuple[int, ...]) -> Attribute:
+    features = tuple(schema.features[j] for j in places)
     first = features[0]
     grouped = first.group is not None
     return Attribute(

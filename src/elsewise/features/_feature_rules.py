@@ -168,9 +168,8 @@ def checked(feature: Feature) -> Feature:
         if not holds:
             fix = "write the schema again, and change only what may be changed"
             raise bad_column(feature.name, expected, repr(value), fix, f"{name} of")
-    usual = {field.name: field.default for field in fields(Feature)} | {"free": False}
     for name, rule in RULES.items():
-        if (value := getattr(feature, name)) != usual[name]:
+        if (value := getattr(feature, name)) != USUAL[name]:
             rule(feature, value)
     return feature
 
@@ -186,6 +185,8 @@ RULES: dict[str, Callable[[Feature, Any], Feature]] = {
     "derived": made_of_others,
 }
 """What checks and sets each field of a feature that users may set."""
+USUAL = {field.name: field.default for field in fields(Feature)} | {"free": False}
+"""The values of fields that nobody has set."""
 
 
 def _positive(value: Any) -> bool:

@@ -158,7 +158,11 @@ def _infer(name: Hashable, column: pd.Series[Any], background: pd.Series[Any] | 
         return _infer_amount(name, pool)
     if role is Role.LEVEL:
         return _infer_level(name, pool)
-    _check_hashable(column)
+    try:
+        column.nunique()
+    except (TypeError, ValueError, NotImplementedError) as error:
+        fix = "drop the column or turn its cells into text"
+        raise bad_column(name, "hashable cells", str(error), fix) from error
     if column.dtype.kind in "iu":
         return _fixed(name, "integers beyond 2**53: never moved; divide or use floats to free it")
     how = "never moved; convert it to numbers or categories to free it"
@@ -167,14 +171,6 @@ def _infer(name: Hashable, column: pd.Series[Any], background: pd.Series[Any] | 
 
 def _fixed(name: Hashable, notice: str) -> Feature:
     return Feature(name=name, kind=Kind.FIXED, free=False, observed=(0.0, 0.0), notice=notice)
-
-
-def _check_hashable(column: pd.Series[Any]) -> None:
-    try:
-        column.nunique()
-    except (TypeError, ValueError, NotImplementedError) as error:
-        fix = "drop the column or turn its cells into text"
-        raise bad_column(column.name, "hashable cells", str(error), fix) from error
 
 
 def _infer_amount(name: Hashable, pool: list[pd.Series[Any]]) -> Feature:
@@ -279,9 +275,8 @@ def _infer_level(name: Hashable, pool: list[pd.Series[Any]]) -> Feature:
     ):
         notice = IDENTIFIER
     elif len(levels) > MOST_LEVELS:
-        notice = (
-            f"category of {len(levels)} levels: not moved unless freed by schema.free({name!r})"
-        )
+        how = f"not moved unless freed by schema.free({name!r})"
+        notice = f"category of {len(levels)} levels: {how}"
     else:
         allowed = _common(levels, pool[-1])
     return Feature(

@@ -16,7 +16,7 @@ from elsewise.features._feature import Feature
 from elsewise.text import nearest
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Table:
     """Distinct values in the dtype of their column; a code is an index into them.
 
@@ -43,11 +43,7 @@ class Table:
         >>> Table.of_values(pd.Series([2**60, 5, 2**60])).values.tolist()
         [1152921504606846976, 5]
         """
-        return cls(
-            values=_plain(column.dropna().drop_duplicates()),
-            missing=_first_missing(column),
-            fixed=True,
-        )
+        return cls(_plain(column.dropna().drop_duplicates()), _first_missing(column), fixed=True)
 
     @classmethod
     def of_levels(cls, feature: Feature, column: pd.Series[Any]) -> Table:
@@ -61,7 +57,7 @@ class Table:
             expected = "a dtype that holds every level of the schema"
             fix = "convert it: frame[name].astype(pandas.CategoricalDtype(levels))"
             raise bad_column(feature.name, expected, f"dtype {column.dtype}", fix)
-        return cls(values=_plain(values), missing=_first_missing(column), fixed=False)
+        return cls(_plain(values), _first_missing(column), fixed=False)
 
     def find(self, column: pd.Series[Any]) -> np.ndarray:
         """Return the codes, float64 (n,), of ``column``; refuse unknown values."""
@@ -118,11 +114,8 @@ class Table:
     def from_dict(cls, data: Mapping[str, Any]) -> Table:
         """Return the table that :meth:`to_dict` described."""
         values = pd.Series([_json.unpack(value) for value in data["values"]], dtype=object)
-        return cls(
-            values=_plain(values.astype(_json.unpack_dtype(data["dtype"]))),
-            missing=_MISSING[data["missing"]],
-            fixed=data["fixed"],
-        )
+        values = values.astype(_json.unpack_dtype(data["dtype"]))
+        return cls(_plain(values), _MISSING[data["missing"]], fixed=data["fixed"])
 
     @property
     def holds_missing(self) -> bool:

@@ -26,13 +26,7 @@ class Only(StrEnum):
 
 
 # The words of a file that are not the names of a feature's fields.
-RENAMED = {
-    "only": "direction",
-    "range": "declared",
-    "seen": "observed",
-    "mean": "center",
-    "deviation": "scale",
-}
+RENAMED = {one.metadata["word"]: one.name for one in fields(Feature) if one.metadata}
 SIGNS = {None: 0, Only.INCREASE: 1, Only.DECREASE: -1}
 # What a line may leave to the rows it is used with.
 MEASURED = ("levels", "ordered", "observed", "center", "scale")
@@ -79,7 +73,6 @@ class _Line:
 
 FIELDS = {line.name: RENAMED.get(line.name, line.name) for line in fields(_Line)}
 """The field of a feature that each word of a line says."""
-USUAL = {feature.name: feature.default for feature in fields(Feature)}
 
 
 def write(
@@ -121,7 +114,7 @@ def write(
 
 def _entries(feature: Feature, key: str) -> dict[str, Any]:
     """Return what the line of a feature says: nothing that its reader takes for granted."""
-    usual = USUAL | {"name": key, "free": feature.can_move}
+    usual = _feature_rules.USUAL | {"name": key, "free": feature.can_move}
     # The moments of numbers are always said, the ends of categories follow from their levels.
     amount = feature.kind.amount
     usual |= {"center": None, "scale": None} if amount else {"observed": feature.observed}

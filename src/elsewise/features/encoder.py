@@ -429,24 +429,24 @@ def _numbers(feature: Feature, column: pd.Series[Any], dtype: Any) -> np.ndarray
     """Return the codes of a numeric column that is decoded to ``dtype``."""
     _number_dtype(feature, column.dtype)
     values = amounts(column)
-    missing = np.isnan(values)
-    if (np.abs(values[~missing]) > LARGEST).any():
+    known = values[~np.isnan(values)]
+    parts = known[known != np.rint(known)]
+    if (np.abs(known) > LARGEST).any():
         expected = f"numbers of at most {LARGEST:g}, as in the schema"
+        received = f"{np.abs(known).max():g}"
         fix = "change their unit, or infer a schema from this frame"
-        raise bad_column(feature.name, expected, f"{np.nanmax(np.abs(values)):g}", fix)
-    if missing.any() and isinstance(dtype, np.dtype) and dtype.kind in "iu":
-        expected = f"no missing values, which {dtype} cannot hold"
+    elif known.size < values.size and isinstance(dtype, np.dtype) and dtype.kind in "iu":
+        expected, received = f"no missing values, which {dtype} cannot hold", "a missing value"
         fix = "encode this frame with its own encoder: Schema.encoder(frame)"
-        raise bad_column(feature.name, expected, "a missing value", fix)
-    if feature.kind is Kind.INTEGER and not (values == np.rint(values))[~missing].all():
-        received = f"{values[~missing & (values % 1 != 0)][0]:g}"
+    elif feature.kind is Kind.INTEGER and parts.size:
+        expected, received = "whole numbers, as in the schema", f"{parts[0]:g}"
         fix = "read the column as continuous: Schema.continuous(name)"
-        raise bad_column(feature.name, "whole numbers, as in the schema", received, fix)
-    if column.dtype.kind in "iu" and (np.abs(values) > EXACT).any():
-        expected = "integers up to 2**53, as in the schema"
+    elif column.dtype.kind in "iu" and (np.abs(known) > EXACT).any():
+        expected, received = "integers up to 2**53, as in the schema", "a larger one"
         fix = "infer a schema from this frame, or convert the column to floats"
-        raise bad_column(feature.name, expected, "a larger one", fix)
-    return values
+    else:
+        return values
+    raise bad_column(feature.name, expected, received, fix)
 
 
 def _cast(values: np.ndarray, dtype: Any) -> Any:
