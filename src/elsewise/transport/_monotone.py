@@ -110,10 +110,8 @@ def fit_monotone_maps(
     # Less than one rank to either side: there is nothing to average.
     if round(window / 2) == 0:
         ones = xp.ones_like(moving_sorted[0, :])
-        return MonotoneMaps(
-            knots=moving_sorted,
-            displacements=_average_ties(moving_sorted, partners - moving_sorted, ones),
-        )
+        displacements = _average_ties(moving_sorted, partners - moving_sorted, ones)
+        return MonotoneMaps(knots=moving_sorted, displacements=displacements)
     # Means of blocks first, then of a few blocks: the tables stay at about 5 sqrt(n) / smoothing
     # knots, whatever n is, and windows still overlap enough for a smooth map.
     size = max(1, math.ceil(window / 5))
@@ -130,9 +128,8 @@ def fit_monotone_maps(
 
     # Means of equal values may fall by a rounding error.
     knots = running_maximum(window_means(moving_sorted))
-    return MonotoneMaps(
-        knots=knots, displacements=_average_ties(knots, window_means(partners) - knots, counts)
-    )
+    displacements = _average_ties(knots, window_means(partners) - knots, counts)
+    return MonotoneMaps(knots=knots, displacements=displacements)
 
 
 def _windows(n: int, size: int, reach: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -270,13 +267,18 @@ def _numpy_locator(knots: np.ndarray) -> Locate:
     rows, size = knots.shape
     first, row = knots[:, :1], np.arange(rows)[:, None]
     table_start = row * (size + 1)
+
+    def bucket(values: np.ndarray) -> np.ndarray:
+        places = (values - first) * scale
+        np.clip(places, 0, count - 1, out=places)
+        return np.asarray(places.astype(np.int64) + row * count)
+
     for buckets in BUCKETS:
         count = buckets * size
         with np.errstate(divide="ignore", over="ignore"):
             scale = count / (knots[:, -1:] - first)
         # All knots are equal, or too close for a double to tell: one bucket takes everything.
         scale[~np.isfinite(scale)] = 0.0
-        bucket = _bucket(first, scale, count, row)
         filled = np.bincount(bucket(knots).ravel(), minlength=rows * count).reshape(rows, count)
         rounds = int(filled.max())
         if rounds <= FEW_ROUNDS:
@@ -296,19 +298,6 @@ def _numpy_locator(knots: np.ndarray) -> Locate:
         return found
 
     return search
-
-
-def _bucket(
-    first: np.ndarray, scale: np.ndarray, count: int, row: np.ndarray
-) -> Callable[[np.ndarray], np.ndarray]:
-    """Return a function from values (N, n) to their buckets, ``count`` of equal width in a row."""
-
-    def bucket(values: np.ndarray) -> np.ndarray:
-        places = (values - first) * scale
-        np.clip(places, 0, count - 1, out=places)
-        return np.asarray(places.astype(np.int64) + row * count)
-
-    return bucket
 
 
 def transported(maps: MonotoneMaps, points: Array, directions: Array) -> Array:

@@ -16,11 +16,6 @@ from elsewise._arrays import Array, sort_with_order, take_ranked, unsort
 PACKED_ROWS = 1 << 15
 # What packing left in the wrong order is put right in so many passes, if it is no larger share.
 PASSES, FEW = 8, 1e-3
-# Integers of the same size.
-INTEGERS: dict[np.dtype[Any], np.dtype[Any]] = {
-    np.dtype(np.float32): np.dtype(np.int32),
-    np.dtype(np.float64): np.dtype(np.int64),
-}
 
 
 class Ranked(NamedTuple):
@@ -54,10 +49,11 @@ def rank(projections: Array) -> Ranked:
 
 def _packed(projections: np.ndarray) -> Ranked | None:
     """Rank by one sort of integers; None where values are so close that it will not do."""
-    integer = INTEGERS.get(projections.dtype)
     n = projections.shape[-1]
-    if integer is None or n > 2**31:
+    if projections.dtype not in (np.float32, np.float64) or n > 2**31:
         return None
+    # Integers of the same size.
+    integer: np.dtype[Any] = np.dtype(np.int32 if projections.dtype == np.float32 else np.int64)
     bits = np.ascontiguousarray(projections).view(integer)
     # In the order of the values: what is negative has all bits but its sign turned round.
     keys = bits >> (8 * integer.itemsize - 1)

@@ -8,7 +8,6 @@ of the squared difference of the quantile functions. Its trimmed form divides th
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -79,8 +78,7 @@ def segments(n: int, m: int, trim: float = 0.0) -> Segments:
     return pieces
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reference:
+class Reference(NamedTuple):
     """The fixed side of a distance, as n moving rows of equal weight see it.
 
     It turns the paper's eq. (4), an integral over levels, into a sum over ranks, trimmed or not.
@@ -97,11 +95,7 @@ class Reference:
 
     def like(self, array: Array) -> Reference:
         """Return the same side in the library, on the device and in the precision of ``array``."""
-        return Reference(
-            partners=asarray_like(self.partners, array),
-            weights=asarray_like(self.weights, array),
-            spread=asarray_like(self.spread, array),
-        )
+        return Reference(*(asarray_like(part, array) for part in self))
 
 
 def reference(fixed_sorted: Array, n: int, trim: float = 0.0) -> Reference:
@@ -125,11 +119,8 @@ def reference(fixed_sorted: Array, n: int, trim: float = 0.0) -> Reference:
     m = fixed_sorted.shape[-1]
     # Rank i meets rank i alone: one value in each cell, and no variance within it.
     if n == m:
-        return Reference(
-            partners=fixed_sorted,
-            weights=cell_weights(n, trim, fixed_sorted),
-            spread=xp.zeros_like(fixed_sorted[:, 0]),
-        )
+        weights, spread = cell_weights(n, trim, fixed_sorted), xp.zeros_like(fixed_sorted[:, 0])
+        return Reference(fixed_sorted, weights, spread)
     pieces = segments(n, m, trim)
     cell = np.bincount(pieces.x, pieces.weights, minlength=n)
     weights = asarray_like(cell, fixed_sorted)
@@ -149,9 +140,7 @@ def reference(fixed_sorted: Array, n: int, trim: float = 0.0) -> Reference:
     centre = xp.mean(fixed_sorted, axis=-1, keepdims=True)
     partners = cell_sums(w * (y - centre)) / safe + centre
     residuals = y - take(partners, asarray_like(pieces.x, fixed_sorted), axis=-1)
-    return Reference(
-        partners=partners, weights=weights, spread=xp.sum(w * residuals * residuals, axis=-1)
-    )
+    return Reference(partners, weights, xp.sum(w * residuals * residuals, axis=-1))
 
 
 def cell_weights(n: int, trim: float, like: Array) -> Array:
@@ -177,10 +166,10 @@ def sorted_squared_distances(moving_sorted: Array, fixed: Reference) -> Array:
     """Squared distances (N,), eq. (4), of sorted rows (N, n) to a prepared side, in float64."""
     xp = namespace(moving_sorted, fixed.partners)
     gap = moving_sorted - fixed.partners
-    if gap.dtype == xp.float64:
-        return xp.matmul(gap * gap, fixed.weights) + fixed.spread
-    # Sums over many rows need more digits than the rows themselves.
     squares = gap * gap
+    if gap.dtype == xp.float64:
+        return xp.matmul(squares, fixed.weights) + fixed.spread
+    # Sums over many rows need more digits than the rows themselves.
     squares *= fixed.weights
     return double_sums(squares) + fixed.spread
 
