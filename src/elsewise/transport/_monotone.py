@@ -126,9 +126,11 @@ def fit_monotone_maps(
         means = xp.astype(sums / counts[1:-1], values.dtype, copy=False)
         return xp.concat([values[:, :1], means, values[:, -1:]], axis=-1)
 
-    # Means of equal values may fall by a rounding error.
-    knots = running_maximum(window_means(moving_sorted))
-    displacements = _average_ties(knots, window_means(partners) - knots, counts)
+    means = window_means(moving_sorted)
+    # Means of equal values may fall by a rounding error. Displacements are from the means as they
+    # are, so that the identity stays exact.
+    knots = running_maximum(means)
+    displacements = _average_ties(knots, window_means(partners) - means, counts)
     return MonotoneMaps(knots=knots, displacements=displacements)
 
 
