@@ -65,9 +65,8 @@ class Reached:
     @property
     def certified(self) -> bool:
         """Whether the limit, or the number itself where it is known, reaches what was asked."""
-        return self.asked is not None and self._reaches(
-            self.reached if self.limit is None else self.limit
-        )
+        number = self.reached if self.limit is None else self.limit
+        return self.asked is not None and self._reaches(number)
 
     @property
     def rows_needed(self) -> int | None:

@@ -70,7 +70,7 @@ def _cut(count: int, trim: float) -> Cells:
     return Cells(used, edges[used], edges[used + 1], weights[used])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Use:
     """What of its bands a comparison uses."""
 
@@ -124,6 +124,7 @@ class BandLimit(UpperLimit):
         refine = max(4, -(-CELLS // n))
         count, trim = n * refine, comparison.trim
         below, above = True, True
+        partners, spread = np.empty((directions, 0)), np.zeros(directions)
         if comparison.fixed is None:
             side = comparison.side(trim)
             spread = to_numpy(side.spread)
@@ -132,19 +133,10 @@ class BandLimit(UpperLimit):
             # of the band would spend error on nothing.
             if np.all(spread == 0.0):
                 below, above = bool(np.any(partners != low)), bool(np.any(partners != high))
-        else:
-            partners, spread = np.empty((directions, 0)), np.zeros(directions)
         return cls(
             assumption=_assumption(support),
             estimate=comparison.distance,
-            use=Use(
-                sizes=comparison.sizes,
-                directions=directions,
-                count=count,
-                trim=trim,
-                below=below,
-                above=above,
-            ),
+            use=Use(comparison.sizes, directions, count, trim, below, above),
             values=tuple(_between(to_numpy(side.sorted), ends) for side in comparison.samples),
             partners=partners,
             spread=spread,
@@ -287,10 +279,8 @@ def _assumption(support: Support) -> str:
 def ends_of(support: Support, directions: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the ends of the support as (N, 1) arrays."""
     lower, upper = (-math.inf, math.inf) if support is None else support
-    low, high = (
-        np.broadcast_to(np.asarray(end, dtype=np.float64).reshape(-1, 1), (directions, 1))
-        for end in (lower, upper)
-    )
+    ends = (np.asarray(end, dtype=np.float64).reshape(-1, 1) for end in (lower, upper))
+    low, high = (np.broadcast_to(end, (directions, 1)) for end in ends)
     if not np.all(low < high):
         raise InvalidInput(
             "support", expected="lower < upper", received=support, fix="swap or widen the ends"

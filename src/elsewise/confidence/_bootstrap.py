@@ -92,15 +92,13 @@ def bootstrap_distances(comparison: Comparison, draws: int, rng: np.random.Gener
     directions, n = comparison.shape
     # A stream for each sample: what one draws must not depend on the size of the other.
     moving_rng, fixed_rng = rng.spawn(2)
+    m, known, spread = comparison.sizes[-1], np.empty(0), np.zeros(directions)
     if comparison.fixed is None:
         side = comparison.side(comparison.trim)
-        m, known, spread = n, to_numpy(side.partners), to_numpy(side.spread)
-    else:
-        m, known, spread = comparison.fixed.sorted.shape[1], np.empty(0), np.zeros(directions)
+        known, spread = to_numpy(side.partners), to_numpy(side.spread)
     pieces = segments(n, m, comparison.trim)
     at_moving, at_fixed = (_ranks(ranks, consecutive=n == m) for ranks in (pieces.x, pieces.y))
-    moving = _Table.of(comparison.moving)
-    fixed = None if comparison.fixed is None else _Table.of(comparison.fixed)
+    moving, *fixed = map(_Table.of, comparison.samples)
     squares = []
     # Several draws at a time keep NumPy busy; a bounded number keeps memory and caches happy.
     batch = max(1, BATCH // (directions * max(n, m)))
@@ -109,14 +107,14 @@ def bootstrap_distances(comparison: Comparison, draws: int, rng: np.random.Gener
         # Rows of each draw, with replacement: int (size, n).
         rows = moving_rng.integers(n, size=(size, n))
         moved = _resample(moving, rows)[..., at_moving]
-        if fixed is None:
+        if not fixed:
             gap = moved - known[:, None, at_fixed]
         else:
             # Paired rows are drawn together, because a row and its counterfactual come from the
             # same draw.
             if comparison.pairing is Pairing.INDEPENDENT:
                 rows = fixed_rng.integers(m, size=(size, m))
-            gap = moved - _resample(fixed, rows)[..., at_fixed]
+            gap = moved - _resample(fixed[0], rows)[..., at_fixed]
         gap *= gap
         # Squares are averaged over directions before the root is taken, as in eq. (2): the mean of
         # the roots would be smaller.

@@ -104,11 +104,8 @@ def certificate_limit(
     # A cap of 0 speaks of unseen rows, too. That no row of the sample moved is not enough: movers
     # may be too rare to be in it.
     if cap == 0.0 and moving is not None and not moving[0].any():
-        return KnownLimit(
-            method="nothing moves",
-            assumption="No row can move, so that the distance is known to be 0.",
-            estimate=0.0,
-        )
+        said = "No row can move, so that the distance is known to be 0."
+        return KnownLimit(method="nothing moves", assumption=said, estimate=0.0)
     # Where few rows moved at all, these are the few; otherwise those that were not just nudged.
     few = next((rows for rows in moving or () if np.sum(rows) < FEW_MOVERS), None)
     safe = None
@@ -175,11 +172,7 @@ def _movers(comparison: Comparison) -> tuple[np.ndarray, np.ndarray] | None:
 
 
 def _few_movers(
-    comparison: Comparison,
-    far: np.ndarray,
-    support: Support,
-    level: float,
-    finite: UpperLimit | None,
+    comparison: Comparison, far: np.ndarray, support: Support, level: float, safe: UpperLimit | None
 ) -> UpperLimit | None:
     """Return the best limit where few rows moved far; None if there is no finite one.
 
@@ -189,10 +182,10 @@ def _few_movers(
     # passed leave the trimmed range and the limit is infinite: no error is spent on it. The level
     # is that of half the error, which is what `best_of_two` leaves to each.
     if share_above(0, comparison.shape[1], (1.0 + level) / 2.0) >= comparison.trim:
-        return finite
+        return safe
     shifted = rank_shift_limit(comparison, far, support)
-    if finite is not None:
-        return best_of_two(finite, shifted)
+    if safe is not None:
+        return best_of_two(safe, shifted)
     return shifted if shifted.upper(level) < math.inf else None
 
 

@@ -90,12 +90,8 @@ def influence(comparison: Comparison) -> tuple[float, tuple[Array, ...]]:
     """
     trim, other = comparison.trim, comparison.fixed
     # Untrimmed cells, because a jump at the trim itself also needs the cell outside it.
-    squares, f, g = squares_and_influence(
-        comparison.moving,
-        comparison.side(0.0).partners if other is None else other,
-        comparison.side(trim),
-        trim,
-    )
+    fixed = comparison.side(0.0).partners if other is None else other
+    squares, f, g = squares_and_influence(comparison.moving, fixed, comparison.side(trim), trim)
     estimate = math.sqrt(float(namespace(squares).mean(squares)))
     if g is None:
         return estimate, (f,)

@@ -175,8 +175,5 @@ def _check(moving: Array, trim: float) -> None:
 def _ranked(*sides: Array) -> tuple[Ranked, ...]:
     """Sort in the precision given, go on in double precision."""
     # Single precision halves what a sort moves, but sums over many rows need double.
-    xp = namespace(*sides)
-    return tuple(
-        Ranked(xp.astype(ranked.sorted, xp.float64, copy=False), ranked.order)
-        for ranked in map(rank, sides)
-    )
+    xp, ranked = namespace(*sides), map(rank, sides)
+    return tuple(Ranked(xp.astype(one.sorted, xp.float64, copy=False), one.order) for one in ranked)

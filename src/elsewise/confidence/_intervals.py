@@ -22,7 +22,7 @@ SUPPORT = "give the range of the outputs (support), or more rows"
 KNOWN = "The rows are the whole population, so that the number is known."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Interval:
     """A number with its two-sided confidence interval."""
 
@@ -51,9 +51,7 @@ class Interval:
         >>> Interval.known(0.25).level is None
         True
         """
-        return cls(
-            estimate=value, lower=None, upper=None, level=None, method="exact", assumption=KNOWN
-        )
+        return cls(value, None, None, None, "exact", KNOWN)
 
 
 def mean_interval(
@@ -101,12 +99,10 @@ def mean_interval(
     # Outputs may pass an end by their rounding, those in single precision too.
     slack = 1e-6 * (high - low)
     if not (low < high and low - slack <= np.min(values) and np.max(values) <= high + slack):
-        raise InvalidInput(
-            "support",
-            expected="lower < upper, with every value between them",
-            received=f"{support} for values from {np.min(values):g} to {np.max(values):g}",
-            fix="widen the support to all values that can occur",
-        )
+        expected = "lower < upper, with every value between them"
+        received = f"{support} for values from {np.min(values):g} to {np.max(values):g}"
+        fix = "widen the support to all values that can occur"
+        raise InvalidInput("support", expected=expected, received=received, fix=fix)
     unit = np.clip((values - low) / (high - low), 0.0, 1.0)
     # Either side has half of the error. Bets give upper limits, so the lower one is 1 minus the
     # upper limit of 1 - numbers.
@@ -146,7 +142,10 @@ def _skew_corrected(
         ends = 3.0 / skewness * (np.cbrt(cubic) - 1.0)
     # W is (mean - truth) / deviation: its upper end gives the lower limit of the truth.
     lower, upper = mean - deviation * ends
-    heavy = abs(skewness) > most * math.sqrt(n)
+    notice = ""
+    if abs(skewness) > most * math.sqrt(n):
+        reason = f"values are skewed (skewness {skewness:.2g})"
+        notice = f"the interval may be too short, because {reason}: {remedy}"
     return Interval(
         estimate=mean,
         lower=min(mean, float(lower)),
@@ -158,12 +157,7 @@ def _skew_corrected(
             "to be nearly normal; values that are all equal give an interval of length 0, which is "
             "no guarantee."
         ),
-        notice=(
-            f"the interval may be too short, because values are skewed (skewness {skewness:.2g}): "
-            f"{remedy}"
-            if heavy
-            else ""
-        ),
+        notice=notice,
     )
 
 
@@ -201,9 +195,8 @@ def move_interval(
     labels = np.arange(squares.size) if clusters is None else clusters
     # How many clusters there are, how many with a row that moved at all, and how many with one that
     # moved by more than a nudge. Thresholds are squared like the moves; no square is below -1.
-    n, moved, clearly = (
-        np.unique(labels[squares > least]).size for least in (-1.0, ROUNDING**2, NUDGE**2)
-    )
+    thresholds = -1.0, ROUNDING**2, NUDGE**2
+    n, moved, clearly = (np.unique(labels[squares > least]).size for least in thresholds)
     mean, farthest = float(np.mean(squares)), float(np.max(squares))
     if moved < FEW_MOVERS and (moved or cap is not None):
         found = Interval(
@@ -228,13 +221,9 @@ def move_interval(
         if clearly < FEW_MOVERS:
             said = "the limit may be too small, because fewer than ten rows clearly moved: more"
             found = replace(found, notice=f"{said} rows help")
-    lower, upper = found.lower or 0.0, found.upper or 0.0
-    return replace(
-        found,
-        estimate=math.sqrt(mean),
-        lower=math.sqrt(min(max(lower, 0.0), mean)),
-        upper=math.sqrt(max(upper, mean)),
-    )
+    lower = math.sqrt(min(max(found.lower or 0.0, 0.0), mean))
+    upper = math.sqrt(max(found.upper or 0.0, mean))
+    return replace(found, estimate=math.sqrt(mean), lower=lower, upper=upper)
 
 
 def share_interval(
@@ -255,14 +244,8 @@ def share_interval(
     if clusters is not None:
         n /= design_factor(past - share, clusters) ** 2
     hits = float(np.sum(past)) * (n / values.size)
-    found = Interval(
-        estimate=share,
-        lower=1.0 - share_above(n - hits, n, side),
-        upper=share_above(hits, n, side),
-        level=level,
-        method="Clopper-Pearson",
-        assumption=INDEPENDENT,
-    )
+    lower, upper = 1.0 - share_above(n - hits, n, side), share_above(hits, n, side)
+    found = Interval(share, lower, upper, level, "Clopper-Pearson", INDEPENDENT)
     return found if clusters is None else replace(found, **by_cluster(found))
 
 

@@ -230,7 +230,6 @@ def best_of_two(first: UpperLimit, second: UpperLimit) -> UpperLimit:
 
 def _named(chosen: str, limits: tuple[UpperLimit, ...]) -> dict[str, str]:
     """Return how the largest or the smallest of several limits is called, and what it assumes."""
-    return {
-        "method": f"{chosen}({', '.join(limit.method for limit in limits)})",
-        "assumption": " ".join(dict.fromkeys(limit.assumption for limit in limits)),
-    }
+    methods = ", ".join(limit.method for limit in limits)
+    assumptions = dict.fromkeys(limit.assumption for limit in limits)
+    return {"method": f"{chosen}({methods})", "assumption": " ".join(assumptions)}

@@ -123,10 +123,8 @@ def _largest_square(values: np.ndarray, passed: int, trim: float) -> float:
     largest = np.zeros(len(values))
     for up, least in ways:
         down = passed - least
-        gap = np.maximum(
-            values[:, np.minimum(pieces.x + up, n) + 1] - own,
-            own - values[:, np.maximum(pieces.x - down, -1) + 1],
-        )
+        above, below = np.minimum(pieces.x + up, n) + 1, np.maximum(pieces.x - down, -1) + 1
+        gap = np.maximum(values[:, above] - own, own - values[:, below])
         gap *= gap
         largest = np.maximum(largest, gap @ pieces.weights)
     return float(np.mean(largest))

@@ -146,11 +146,9 @@ def rows_needed(
     needed = enough(limit.upper(level))
     movers = count_movers(comparison)
     if method == Method.AUTO and movers is not None and 0 < movers < FEW_MOVERS:
-        default = certificate_limit(
-            comparison, DRAWS, rng, level=level, method=Method.ASYMPTOTIC
-        ).upper(level)
+        default = certificate_limit(comparison, DRAWS, rng, level=level, method=Method.ASYMPTOTIC)
         # A Poisson count of mean 13 reaches ten with probability 0.83, so in four samples of five.
-        needed = max(math.ceil(1.3 * rows * FEW_MOVERS / movers), enough(default))
+        needed = max(math.ceil(1.3 * rows * FEW_MOVERS / movers), enough(default.upper(level)))
     return debiased, needed
 
 

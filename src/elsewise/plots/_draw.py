@@ -58,9 +58,8 @@ def canvases(
 
     columns = min(columns, count)
     rows = math.ceil(count / columns)
-    _, grid = plt.subplots(
-        rows, columns, figsize=(width * columns, height * rows), layout="constrained", squeeze=False
-    )
+    size = width * columns, height * rows
+    _, grid = plt.subplots(rows, columns, figsize=size, layout="constrained", squeeze=False)
     for unused in grid.ravel()[count:]:
         unused.set_visible(False)
     return np.asarray(grid.ravel()[:count])

@@ -378,10 +378,8 @@ def grouped_levels(column: Column, most: int) -> tuple[list[str], tuple[np.ndarr
     The largest levels come first (ordered ones in their order), the rest together, missing last.
     """
     count = len(column.levels)
-    codes = [
-        np.where(np.isnan(values), count, values).astype(np.int64)
-        for values in (column.before, column.after)
-    ]
+    both = column.before, column.after
+    codes = [np.where(np.isnan(values), count, values).astype(np.int64) for values in both]
     rows = np.bincount(np.concatenate(codes), minlength=count + 1)[:count]
     shown = np.argsort(-rows, kind="stable")
     shown = shown[rows[shown] > 0]

@@ -26,6 +26,8 @@ SIDES = {"inputs": "how far the rows move", "outputs": "how far the outputs stay
 
 Tile = tuple[str, str, str]
 """What a number is, the number, and what belongs to it."""
+Named = Mapping[str, tuple[str, float | None]]
+"""Numbers of a gauge and their names, by how they look."""
 
 
 class Mark(NamedTuple):
@@ -87,11 +89,7 @@ def _side_gauge(name: str, side: Evidence) -> Gauge:
 
 
 def _gauge(
-    title: str,
-    scale: Scale,
-    named: Mapping[str, tuple[str, float | None]],
-    number: Callable[[float], str],
-    limit: float | None,
+    title: str, scale: Scale, named: Named, number: Callable[[float], str], limit: float | None
 ) -> Gauge:
     """Return a gauge with the known ones of some named numbers; the last is what is reached."""
     marks = [

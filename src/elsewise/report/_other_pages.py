@@ -42,13 +42,10 @@ def render_comparison(
     if not explanations:
         expected, fix = "at least one explanation", "pass {'name': explanation}"
         raise InvalidInput("explanations", expected=expected, received="none", fix=fix)
-    views = {
-        name: View(explanation, output if isinstance(output, str) else output[name])
-        for name, explanation in explanations.items()
-    }
-    return fill(
-        "comparison", title=title, views=views, sections=[_distances(views), _features(views)]
-    )
+    names = dict.fromkeys(explanations, output) if isinstance(output, str) else output
+    views = {name: View(explanation, names[name]) for name, explanation in explanations.items()}
+    sections = [_distances(views), _features(views)]
+    return fill("comparison", title=title, views=views, sections=sections)
 
 
 def _distances(views: Mapping[str, View]) -> Section:
@@ -99,10 +96,8 @@ def render_difference(
     bars = charts.waterfall_bars(difference, MOST_BARS)
     cells = bar_cells(bars.texts, bars.starts, bars.ends, bars.looks)
     drawn = list(zip(bars.names, cells, strict=True))
-    tables = [
-        Table(bars.title, ("attribute", bars.axis.label), drawn),
-        frame_table(difference.attributes, "Parts of the change, with simultaneous intervals"),
-    ]
+    parts = frame_table(difference.attributes, "Parts of the change, with simultaneous intervals")
+    tables = [Table(bars.title, ("attribute", bars.axis.label), drawn), parts]
     text = "Pale parts are not named with confidence."
     found = Section("parts", "What it goes through", [text], tables)
     groups = frame_table(difference.groups, "Found on these rows, without an interval")

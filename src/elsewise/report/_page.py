@@ -148,15 +148,11 @@ def _output_table(explanation: Explanation, column: int) -> pd.DataFrame:
 
 def _groups(view: View) -> Section:
     found = groups(view.explanation)
-    rows = [
-        (
-            one_line(group.who, 200),
-            f"{group.rows:,} ({percent(group.share)})",
-            one_line("; ".join(group.changes) or "nothing changes", 300),
-            percent(group.explained),
-        )
-        for group in found
-    ]
+    rows = []
+    for group in found:
+        who, size = one_line(group.who, 200), f"{group.rows:,} ({percent(group.share)})"
+        what = one_line("; ".join(group.changes) or "nothing changes", 300)
+        rows.append((who, size, what, percent(group.explained)))
     columns = ("who", "rows", "what changes for them, on average", "share of the shift")
     text = f"The mean moves of these groups explain {percent(found.explained)} of the shift."
     tables = [Table("Groups of rows that move alike", columns, rows)]
@@ -242,11 +238,9 @@ def _stability(stability: Stability) -> Section:
         "the background, and with another weight. Distances are measured on the rows and "
         "scales as given; limits are those of each answer's own certificate.",
     ]
-    tables = [
-        frame_table(stability.spread, f"Spread over {stability.seeds} seeds"),
-        frame_table(stability.sensitivity, "Sensitivity to choices"),
-    ]
-    return Section("stability", "How stable the answer is", text, tables)
+    spread = frame_table(stability.spread, f"Spread over {stability.seeds} seeds")
+    choices = frame_table(stability.sensitivity, "Sensitivity to choices")
+    return Section("stability", "How stable the answer is", text, [spread, choices])
 
 
 def _effects(effects: Effects) -> Section:
@@ -306,10 +300,8 @@ def _joint(view: View) -> Section | None:
     largest = known[np.argsort(-change[known], kind="stable")][:MOST_PAIRS]
     if not largest.size:
         return None
-    rows = [
-        (*(str(numbers[j].name) for j in (a, b)), f"{before[a, b]:.2f}", f"{after[a, b]:.2f}")
-        for a, b in zip(i[largest], k[largest], strict=True)
-    ]
+    names, pairs = [str(one.name) for one in numbers], zip(i[largest], k[largest], strict=True)
+    rows = [(names[a], names[b], f"{before[a, b]:.2f}", f"{after[a, b]:.2f}") for a, b in pairs]
     text = "The distance compares joint distributions, so relations between features count."
     tables = [Table("Correlations that change most", ("feature", "and", "before", "after"), rows)]
     return Section("joint", "Does the population hang together?", [text], tables, folded=True)

@@ -227,9 +227,8 @@ class Scale(NamedTuple):
         # A quarter of a power of ten needs one digit more than the power.
         digits = 1 if math.isclose(step, 2.5 * 10.0**size, rel_tol=1e-6) else 0
         if abs(value) >= 1e6 or step < 1e-4:
-            return (
-                f"{value:.{max(3, math.floor(math.log10(abs(value))) - size + 1 + digits)}g}{sign}"
-            )
+            digits = max(3, math.floor(math.log10(abs(value))) - size + 1 + digits)
+            return f"{value:.{digits}g}{sign}"
         return f"{value:,.{max(0, digits - size)}f}{sign}"
 
 

@@ -61,9 +61,8 @@ class MonotoneMaps:
         open_gaps = gaps > 0
         slopes = xp.where(open_gaps, rises / xp.where(open_gaps, gaps, xp.ones_like(gaps)), 0.0)
         # What lies before all knots is at the first place, what lies after k of them at place k.
-        knots, starts = (
-            xp.concat([table[:, :1], table], axis=-1) for table in (self.knots, self.displacements)
-        )
+        tables = self.knots, self.displacements
+        knots, starts = (xp.concat([table[:, :1], table], axis=-1) for table in tables)
         # Displacements are constant beyond the knots, where the map itself has slope 1.
         flat = xp.zeros_like(starts[:, :1])
         slopes = xp.concat([flat, slopes, flat], axis=-1)
@@ -183,10 +182,9 @@ def join_maps(parts: list[MonotoneMaps]) -> MonotoneMaps:
     if len(parts) == 1:
         return parts[0]
     xp = namespace(parts[0].knots)
-    return MonotoneMaps(
-        knots=xp.concat([part.knots for part in parts]),
-        displacements=xp.concat([part.displacements for part in parts]),
-    )
+    knots = xp.concat([part.knots for part in parts])
+    displacements = xp.concat([part.displacements for part in parts])
+    return MonotoneMaps(knots=knots, displacements=displacements)
 
 
 def _average_ties(values_sorted: Array, attached: Array, weights: Array) -> Array:
@@ -210,9 +208,8 @@ def _average_ties(values_sorted: Array, attached: Array, weights: Array) -> Arra
     ends = xp.concat([starts[1:], total])
 
     def run_sums(values: Array) -> Array:
-        running = xp.cumulative_sum(
-            xp.reshape(values, (-1,)), dtype=xp.float64, include_initial=True
-        )
+        in_a_row = xp.reshape(values, (-1,))
+        running = xp.cumulative_sum(in_a_row, dtype=xp.float64, include_initial=True)
         return take(running, ends) - take(running, starts)
 
     weight = xp.broadcast_to(weights, attached.shape)
