@@ -66,11 +66,10 @@ class Column(Attribute):
     def _level_words(self) -> str:
         """The most frequent changes of level, with the number of rows that make each."""
         pairs, counts = self.level_changes()
-        words = [
-            " to ".join(one_line(self.level(code), LEVEL_WIDTH) for code in pair)
-            + f" in {rows_words(int(count))}"
-            for pair, count in zip(pairs[:NAMED_LEVELS], counts, strict=False)
-        ]
+        words = []
+        for pair, count in zip(pairs[:NAMED_LEVELS], counts, strict=False):
+            start, end = (one_line(self.level(code), LEVEL_WIDTH) for code in pair)
+            words.append(f"{start} to {end} in {rows_words(int(count))}")
         if others := int(counts[NAMED_LEVELS:].sum()):
             words.append(f"other changes in {rows_words(others)}")
         return ", ".join(words)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable
 from dataclasses import dataclass
+from operator import is_
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
@@ -196,13 +197,8 @@ def _replayed(problem: Problem, ends: list[State]) -> list[Rows]:
     while waiting:
         longest = max(waiting, key=lambda k: len(maps[k].steps))
         steps = maps[longest].steps
-        places = {
-            k: len(maps[k].steps)
-            for k in waiting
-            # By identity: steps of one run are the same objects, and comparing arrays would cost
-            # more.
-            if all(a is b for a, b in zip(maps[k].steps, steps, strict=False))
-        }
+        # By identity: steps of one run are the same objects, and comparing arrays would cost more.
+        places = {k: len(maps[k].steps) for k in waiting if all(map(is_, maps[k].steps, steps))}
         for place, rows in enumerate(replay(problem, maps[longest], population)):
             found |= {k: rows for k, end in places.items() if end == place}
         waiting -= places.keys()

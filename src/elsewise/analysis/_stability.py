@@ -102,16 +102,13 @@ def stability_of(explanation: Explanation, seeds: int, progress: bool | None) ->
     """
     _check(explanation, seeds)
     asked, problem = _asked(explanation), explanation.problem
-    others = [
-        replace(asked, name=f"seed {seed}", seed=seed)
-        for seed in range(problem.seed + 1, problem.seed + seeds)
-    ]
-    trim = problem.bounds.trim
-    trims = (0.0, min(2.0 * trim, 0.25)) if trim > 0 else (0.05, 0.1)
+    seed, bounds = problem.seed, problem.bounds
+    others = [replace(asked, name=f"seed {n}", seed=n) for n in range(seed + 1, seed + seeds)]
+    trims = (0.0, min(2.0 * bounds.trim, 0.25)) if bounds.trim > 0 else (0.05, 0.1)
     changed = [
-        replace(asked, name=f"trim {other:g}", bounds=replace(problem.bounds, trim=other))
-        for other in trims
-        if other != trim
+        replace(asked, name=f"trim {trim:g}", bounds=replace(bounds, trim=trim))
+        for trim in trims
+        if trim != bounds.trim
     ]
     changed += _backgrounds(explanation, asked)
     first = changes(explanation)["share"].idxmax()
@@ -198,13 +195,10 @@ def _rescaled(schema: Schema, codes: np.ndarray) -> Schema:
 
 def _reweighed(schema: Schema, name: Hashable, factor: float) -> Schema:
     """The schema with another weight of a feature, or of all columns of a one-hot group."""
-    features = (
-        replace(feature, weight=factor * feature.weight)
-        if name in (feature.name, feature.group)
-        else feature
-        for feature in schema.features
-    )
-    return replace(schema, features=tuple(features))
+    for feature in schema.features:
+        if name in (feature.name, feature.group):
+            schema = schema.weight(feature.name, factor * feature.weight)
+    return schema
 
 
 def _measured(explanation: Explanation, other: Explanation) -> _Run:

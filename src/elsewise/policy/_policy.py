@@ -49,7 +49,6 @@ EFFORT = (
     "number, 4 for two"
 )
 FILE = "policy.json"
-GOOD = ("certified", "reached, not certified", "described", "nothing to do")
 
 
 class Line(NamedTuple):
@@ -196,7 +195,7 @@ class Policy(_Answer):
     @property
     def ok(self) -> bool:
         """Whether the share asked for is reached."""
-        return self.verdict in GOOD
+        return self.verdict.mark != "bad"
 
     @property
     def level(self) -> float:
