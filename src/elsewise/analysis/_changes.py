@@ -190,10 +190,8 @@ def _total_variation(before: np.ndarray, after: np.ndarray) -> float:
     """Half the summed gaps of the shares of levels; NaN without cells."""
     if not before.size or not after.size:
         return float("nan")
-    levels = int(max(before.max(), after.max())) + 1
-    p, q = (
-        np.bincount(codes.astype(int), minlength=levels) / codes.size for codes in (before, after)
-    )
+    k = int(max(before.max(), after.max())) + 1
+    p, q = (np.bincount(codes.astype(int), minlength=k) / codes.size for codes in (before, after))
     return float(0.5 * np.abs(q - p).sum())
 
 

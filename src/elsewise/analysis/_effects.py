@@ -173,7 +173,7 @@ class _Mean:
         return _ratio(weights @ (self.value(outputs) * self.who), weights @ self.who)
 
 
-class _RootMean(_Mean):
+class _Root(_Mean):
     """The root of such a mean."""
 
     def under(self, outputs: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -239,9 +239,7 @@ def _accuracy(given: np.ndarray, cutoff: float | None, classes: bool) -> list[_M
     if not classes:
         return [
             _Mean("mean absolute error", ALL, known, lambda outputs: np.abs(outputs - labels)),
-            _RootMean(
-                "root mean squared error", ALL, known, lambda outputs: (outputs - labels) ** 2
-            ),
+            _Root("root mean squared error", ALL, known, lambda outputs: (outputs - labels) ** 2),
             _Mean("mean error", ALL, known, lambda outputs: outputs - labels),
         ]
     return [

@@ -176,14 +176,9 @@ def _traced(
     )
     table = near.iloc[kept].reset_index(drop=True)
     bend = knee(table["inputs"].tolist(), table["outputs"].tolist())
-    return Frontier(
-        table=table.assign(chosen=np.arange(len(table)) == bend),
-        knee=bend,
-        bounds=problem.bounds,
-        kind=kind,
-        cutoff=cut,
-        rows=int(population.codes.shape[0]),
-    )
+    table["chosen"] = np.arange(len(table)) == bend
+    bounds, rows = problem.bounds, len(population.codes)
+    return Frontier(table=table, knee=bend, bounds=bounds, kind=kind, cutoff=cut, rows=rows)
 
 
 def _replayed(problem: Problem, ends: list[State]) -> list[Rows]:

@@ -74,9 +74,8 @@ class Groups:
 
     def __str__(self) -> str:
         plural, moved = "" if len(self) == 1 else "s", sum(group.moved for group in self)
-        lines = [
-            f"{len(self)} group{plural} of {self.labels.size:,} rows, {moved:,} of which change"
-        ]
+        head = f"{len(self)} group{plural} of {self.labels.size:,} rows, {moved:,} of which change"
+        lines = [head]
         for place, group in enumerate(self, start=1):
             lines += [f"{place}. {group.who}: {group.moved:,} of {rows_words(group.rows)}"]
             lines += [f"   {what}" for what in group.changes or ("nothing changes",)]
@@ -130,11 +129,8 @@ def groups(explanation: Explanation, k: int = 4) -> Groups:
     labels = np.empty(len(moves), dtype=np.int64)
     for place, (rows, _, _) in enumerate(found):
         labels[rows] = place
-    return Groups(
-        groups=tuple(group for _, group, _ in found),
-        labels=labels,
-        effect=_effect(explanation, free, [(rows, told) for rows, _, told in found]),
-    )
+    effect = _effect(explanation, free, [(rows, told) for rows, _, told in found])
+    return Groups(groups=tuple(group for _, group, _ in found), labels=labels, effect=effect)
 
 
 def _effect(

@@ -122,12 +122,9 @@ def stability_of(explanation: Explanation, seeds: int, progress: bool | None) ->
     over_seeds = [given, *runs[: len(others)]]
     names = [GIVEN, *(str(change.name) for change in changed)]
     entries = [_entry(run, given.shares) for run in (given, *runs[len(others) :])]
-    return Stability(
-        spread=_spread(explanation, over_seeds),
-        sensitivity=pd.DataFrame(entries, index=pd.Index(names, name="change")),
-        seeds=seeds,
-        ok=sum(run.ok for run in over_seeds),
-    )
+    sensitivity = pd.DataFrame(entries, index=pd.Index(names, name="change"))
+    spread, ok = _spread(explanation, over_seeds), sum(run.ok for run in over_seeds)
+    return Stability(spread=spread, sensitivity=sensitivity, seeds=seeds, ok=ok)
 
 
 def _check(explanation: Explanation, seeds: int) -> None:

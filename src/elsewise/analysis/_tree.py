@@ -89,13 +89,11 @@ def sub_populations(
     if most < 2 or total == 0 or not questions:
         return [Leaf(np.arange(len(moves)), EVERYONE)]
     answers = np.stack(design, axis=1).astype(np.float32)
+    least, gain = least_rows or smallest_leaf(len(moves)), least_gain * total
     # The state decides which of several equally good splits is taken; fixed, the words stay the
     # same.
     tree = DecisionTreeRegressor(
-        max_leaf_nodes=most,
-        min_samples_leaf=least_rows or smallest_leaf(len(moves)),
-        min_impurity_decrease=least_gain * total,
-        random_state=0,
+        max_leaf_nodes=most, min_samples_leaf=least, min_impurity_decrease=gain, random_state=0
     ).fit(answers, moves)
     nodes, reached = tree.tree_, tree.apply(answers)
 

@@ -149,23 +149,6 @@ def _two_digits(values: np.ndarray, grid: float) -> np.ndarray:
     return np.unique(np.round(rounded * grid) / grid if grid else rounded)
 
 
-def single_edits(known: Sequence[Movable], columns: int, digits: Sequence[float]) -> Actions:
-    """Return all actions of one edit."""
-    parts = [Actions(np.zeros((0, columns)), np.zeros((0, columns)))]
-    for attribute in known:
-        amounts = attribute.amounts
-        leading = np.round(amounts / 10.0 ** np.floor(np.log10(amounts) + 1e-9), 6)
-        amounts = amounts[np.isin(leading, digits)]
-        adds = np.concatenate([-amounts[::-1], amounts])
-        sets = attribute.values[:, None] if attribute.choices is None else attribute.choices
-        shape = adds.size + len(sets), columns
-        add, put = np.zeros(shape), np.full(shape, np.nan)
-        add[: adds.size, attribute.columns[0]] = adds
-        put[adds.size :, attribute.columns] = sets
-        parts.append(Actions(add, put))
-    return joined(parts)
-
-
 def pairs(first: Actions, second: Actions) -> Actions:
     """Return each action of ``first`` joined with the one of ``second`` in the same place."""
     put = np.where(np.isnan(first.put), second.put, first.put)

@@ -221,13 +221,9 @@ def _counted(policy: Policy) -> Policy:
         what = in_words(a.words(add, put) for a in study.ground.known)
         who = rule_words(schema, policy.rules[j]) if policy.rules else CHEAPEST
         lines.append(Line(what, who, mine.size, float(mine.mean()) if mine.size else 0.0))
-    after = policy.trial.outputs(codes)
-    counted = replace(
-        policy,
-        lines=tuple(lines),
-        means=(float(rows.outputs[:, 0].mean()), float(after[:, 0].mean())),
-        explained=Count.of(rows, line, costs),
-    )
+    before, after = rows.outputs[:, 0].mean(), policy.trial.outputs(codes)[:, 0].mean()
+    explained, means = Count.of(rows, line, costs), (float(before), float(after))
+    counted = replace(policy, lines=tuple(lines), means=means, explained=explained)
     if unseen is not None:
         clusters = policy.explanation.problem.clusters
         groups = None if clusters is None else clusters[unseen]

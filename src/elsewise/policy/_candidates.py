@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from elsewise._arrays import to_double
-from elsewise.policy._actions import COARSE, DIGITS, Actions, Movable, joined, pairs, single_edits
+from elsewise.policy._actions import COARSE, DIGITS, Actions, Movable, joined, pairs
 from elsewise.policy._cost_table import Standing, Table, Trial
 
 JOINED = 1500
@@ -46,7 +46,20 @@ class Ground(NamedTuple):
 
     def singles(self, digits: Sequence[float] = COARSE) -> Actions:
         """Return all actions of one edit, whose amounts begin with these digits."""
-        return single_edits(self.known, self.rows.codes.shape[1], digits)
+        columns = self.rows.codes.shape[1]
+        parts = [Actions(np.zeros((0, columns)), np.zeros((0, columns)))]
+        for attribute in self.known:
+            amounts = attribute.amounts
+            leading = np.round(amounts / 10.0 ** np.floor(np.log10(amounts) + 1e-9), 6)
+            amounts = amounts[np.isin(leading, digits)]
+            adds = np.concatenate([-amounts[::-1], amounts])
+            sets = attribute.values[:, None] if attribute.choices is None else attribute.choices
+            shape = adds.size + len(sets), columns
+            add, put = np.zeros(shape), np.full(shape, np.nan)
+            add[: adds.size, attribute.columns[0]] = adds
+            put[adds.size :, attribute.columns] = sets
+            parts.append(Actions(add, put))
+        return joined(parts)
 
     def used(self, actions: Actions) -> np.ndarray:
         """Return, bool (C, U), the attributes that each action changes."""

@@ -295,9 +295,8 @@ class Policy(_Answer):
         with using(settings.resources):
             codes = problem.outputs.place(self.take(rows)[0])
             moved = Rows(codes, problem.outputs.values(codes))
-            population = populate(problem, problem.factual)
             kind = explanation.certificate.kind
-            return certify(problem, population, moved, settings.draws, kind, still=False)
+            return certify(problem, populate(problem), moved, settings.draws, kind, still=False)
 
     @property
     def summary(self) -> tuple[str, ...]:
