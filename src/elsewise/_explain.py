@@ -21,7 +21,7 @@ from elsewise.explanation import Explanation, Status
 from elsewise.features import Encoder, Schema
 from elsewise.maps import AnyMap, apply_map
 from elsewise.measure import FAR, chance_distance, nearest_distances
-from elsewise.models import changed_rows, unusable
+from elsewise.models import refuse_changes
 from elsewise.moves import Rows
 from elsewise.request import (
     CERTIFIED_ROWS,
@@ -180,12 +180,8 @@ def _check_again(problem: Problem, rows: Rows) -> None:
     """
     outputs, precise = to_numpy(rows.outputs), problem.precise
     again = precise if getattr(precise, "exact", False) else problem.outputs
-    differ = changed_rows(to_numpy(again.values(rows.codes)), outputs)
-    if differ.any():
-        expected = "the same outputs for a row whenever it is asked about"
-        received = f"others for {differ.sum()} of {differ.size} returned rows when asked again"
-        fix = "give the model a fixed seed, or explain the mean of several answers"
-        raise unusable(problem.outputs.description, expected, received, fix)
+    now, name = to_numpy(again.values(rows.codes)), problem.outputs.description
+    refuse_changes(name, now, outputs, "returned rows when asked again")
 
 
 def _notices(

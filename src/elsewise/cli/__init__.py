@@ -100,16 +100,13 @@ def _question(asked: Study, folder: Path, given: Namespace) -> dict[str, Any]:
     schema, other = (None if name is None else folder / name for name in named)
     rows, background = _inputs.read_tables(folder / asked.rows, other, asked.drop, asked.dtype)
     model = given.model or str(folder / str(asked.model))
-    return {
+    as_asked = ("bounds", "certify", "population", "seed")
+    return {name: getattr(asked, name) for name in as_asked} | {
         "model": _inputs.load_model(model, asked.output, given.trust),
         "rows": rows,
         "target": target,
         "schema": _inputs.make_schema(rows, background, schema, asked.freeze),
         "background": background,
-        "bounds": asked.bounds,
-        "certify": asked.certify,
-        "population": asked.population,
-        "seed": asked.seed,
         "settings": Settings(seconds=asked.seconds),
     }
 

@@ -20,11 +20,10 @@ from elsewise.models._functions import FunctionModel, bind_function, function
 from elsewise.models._outputs import (
     PROBES,
     Outputs,
-    changed_rows,
     known_range,
     probe_rows,
+    refuse_changes,
     same_outputs,
-    unusable,
 )
 from elsewise.models._torch import TorchModel, bind_torch, is_torch_module, torch_model
 
@@ -35,15 +34,14 @@ __all__ = [
     "Outputs",
     "bind",
     "bind_for_search",
-    "changed_rows",
     "estimator",
     "function",
     "known_range",
     "linear_margin",
+    "refuse_changes",
     "same_outputs",
     "settled",
     "torch_model",
-    "unusable",
 ]
 
 # Of each kind of model: how it is told, described and, once described, bound.

@@ -13,7 +13,7 @@ from elsewise._arrays import in_row_order
 from elsewise._resources import model_threads
 from elsewise.features import hash_rows
 from elsewise.models._differences import Differences
-from elsewise.models._outputs import PROBES, Outputs, changed_rows, model_raised, scores, unusable
+from elsewise.models._outputs import PROBES, Outputs, model_raised, refuse_changes, scores
 from elsewise.models._preprocessing import Unreadable
 
 if TYPE_CHECKING:
@@ -96,11 +96,8 @@ class FrameModel:
         """
         outputs, some = self(codes), slice(1, PROBES, 2)
         again = self(codes[some][::-1])[::-1]
-        differ = changed_rows(again, outputs[some])
-        if differ.sum() > 0.5 * differ.size:
-            same = "the same outputs for a row whenever it is asked about"
-            others = f"others for {differ.sum()} of {differ.size} rows"
-            raise unusable(self.name, same, f"{others} when asked again in a new batch")
+        asked = "rows when asked again in a new batch"
+        refuse_changes(self.name, again, outputs[some], asked, allowed=0.5)
         return replace(self, width=outputs.shape[1]), outputs
 
 

@@ -82,16 +82,39 @@ def same_outputs(now: np.ndarray, then: np.ndarray, *, rtol: float, atol: float)
     return bool(np.allclose(now, then, rtol=rtol, atol=atol * largest))
 
 
-def changed_rows(now: np.ndarray, then: np.ndarray) -> np.ndarray:
-    """Tell, bool (n,), which rows have other outputs (n, K) than before, beyond any rounding.
+def refuse_changes(
+    name: str, now: np.ndarray, then: np.ndarray, rows: str, allowed: float = 0.0
+) -> None:
+    """Refuse a model that says something else than before, beyond any rounding.
+
+    Parameters
+    ----------
+    name
+        The model's name, for messages.
+    now, then
+        Outputs (n, K) of the same rows.
+    rows
+        What these rows are, and how they were asked about.
+    allowed
+        Share of rows that may differ.
 
     Examples
     --------
-    >>> changed_rows(np.array([[1.0], [2.0]]), np.array([[1.00001], [2.1]]))
-    array([False,  True])
+    >>> then = np.array([[1.0], [2.0]])
+    >>> refuse_changes("model", np.array([[1.00001], [2.0]]), then, "rows when asked again")
+    >>> refuse_changes("model", np.array([[1.0], [2.1]]), then, "rows when asked again")
+    Traceback (most recent call last):
+    ...
+    elsewise.errors.ModelError: model: expected the same outputs for a row whenever it is asked
+    about from model, received others for 1 of 2 rows when asked again. Fix: give the model ...
     """
     slack = 1e-3 * np.abs(then) + 1e-4 * np.abs(then).max(initial=0.0)
-    return np.asarray((np.abs(now - then) > slack).any(axis=1))
+    differ = (np.abs(now - then) > slack).any(axis=1)
+    if differ.sum() > allowed * differ.size:
+        expected = "the same outputs for a row whenever it is asked about"
+        received = f"others for {differ.sum()} of {differ.size} {rows}"
+        fix = "give the model a fixed seed, or explain the mean of several answers"
+        raise unusable(name, expected, received, fix)
 
 
 def scores(raw: object, rows: int, name: str, columns: int | None = None) -> np.ndarray:
