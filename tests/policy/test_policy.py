@@ -235,14 +235,15 @@ def test_verdicts(explanation: ew.Explanation) -> None:
 def test_nobody_can_be_moved() -> None:
     rows = frame()
     frozen = ew.Schema.infer(rows).only("rate").range("rate", 1.0, 9.0)
-    stuck = explained(ew.targets.at_most(0.5), schema=frozen).policy(
-        4, target=ew.targets.at_most(1e-6)
-    )
+    explanation = explained(ew.targets.at_most(0.5), schema=frozen)
+    stuck = explanation.policy(4, target=ew.targets.at_most(1e-6))
     assert stuck.verdict == "not possible"
     assert "free more columns" in str(stuck)
     assert not stuck.lines
     assert not stuck.ok
     assert stuck.apply(rows).equals(rows)
+    page = ew.report.render(explanation, policy=stuck)
+    assert "No action helps anybody, because no legal action that was tried" in page
 
 
 def test_a_share_serves_as_many_rows_as_it_needs_cheapest_first() -> None:

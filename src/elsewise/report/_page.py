@@ -199,10 +199,11 @@ def _single_rows(view: View, rows: int) -> Section | None:
     return Section("rows", "Changed rows", [text], [Table(caption, columns, cells)])
 
 
-def _policy(view: View, policy: Policy) -> Section | None:
-    """The actions of a policy; None without any."""
+def _policy(view: View, policy: Policy) -> Section:
+    """The actions of a policy, or why there are none."""
     if not policy.lines:
-        return None
+        why = f"No action helps anybody, because {policy.reason}."
+        return Section("policy", "In a few actions", [why])
     before, after = map(view.level, policy.means)
     size = len(policy.lines)
     means = (
