@@ -86,6 +86,10 @@ class QuestionMap:
         return self.price < 0.0 if self.question.wanted is not None else self.rate == 0.0
 
 
+Front = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""Costs (n, B), outputs gained (n, B) and codes (n, B, p) of B ways of each row."""
+
+
 class Ways(NamedTuple):
     """Where rows could go, and what that costs."""
 
@@ -105,8 +109,8 @@ class Ways(NamedTuple):
     """Whether any row had something to try: a free attribute or a donor."""
     stopped: bool = False
     """Whether time was up before all rows were searched."""
-    front: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
-    """For a mean: costs (n, B), outputs gained (n, B) and codes (n, B, p) of the ways kept."""
+    front: Front | None = None
+    """For a mean: the ways kept at each rate."""
 
     @classmethod
     def of_content(cls, codes: np.ndarray) -> Ways:
@@ -163,36 +167,38 @@ def find_ways(
 
     Rows whose first way costs more than the map's ``screen`` keep that way.
     """
-    plain = to_numpy(codes).astype(np.float64)
-    question = recorded.question
-    outputs = to_numpy(problem.outputs.values(codes)).astype(np.float64)
+    plain, wanted = to_numpy(codes).astype(np.float64), recorded.question.wanted
     frozen = to_numpy(broken_rows(problem, codes)).astype(bool)
-    inside = np.zeros(len(plain), dtype=bool)
-    if question.wanted is not None:
-        inside = question.wanted.contains(outputs)
-    moving = np.flatnonzero(~inside & ~frozen)
-    costs = np.full(len(plain), np.inf)
-    ways = Ways(plain.copy(), plain, costs, row_noise(plain, problem.seed, 1)[:, 0], inside, frozen)
-    if not recorded.menu.attributes or not moving.size:
-        # A mean is asked about its ways even where there are none.
-        return ways if question.wanted else _trades(problem, recorded, ways, [], stop)
-    ways = ways._replace(attempted=True)
-    count = len(recorded.menu.owner) + recorded.menu.attributes
-    size = max(1, min(_budget() // (count * plain.shape[1]), 512))
-    blocks = [moving[k : k + size] for k in range(0, moving.size, size)]
-    if question.wanted is None:
-        return _trades(problem, recorded, ways, blocks, stop)
+    inside, front = np.zeros(len(plain), dtype=bool), None
+    if wanted is not None:
+        inside = wanted.contains(to_numpy(problem.outputs.values(codes)).astype(np.float64))
+    else:
+        kept = len(recorded.rates) + (recorded.polished > 0.0)
+        nothing = np.zeros((2, len(plain), kept))
+        front = *nothing, np.repeat(plain[:, None, :], kept, axis=1)
+    blocks = _blocks(recorded.menu, np.flatnonzero(~inside & ~frozen))
+    hashes, costs = row_noise(plain, problem.seed, 1)[:, 0], np.full(len(plain), np.inf)
+    ways = Ways(plain.copy(), plain, costs, hashes, inside, frozen, bool(blocks), front=front)
     for block in blocks:
         if stop():
             return ways._replace(stopped=True)
-        ways.codes[block], costs[block] = _into(problem, recorded, plain[block])
+        if front is None:
+            ways.codes[block], ways.costs[block] = _into(problem, recorded, plain[block])
+        else:
+            for kept_so, new in zip(front, _traded(problem, recorded, plain[block]), strict=True):
+                kept_so[block] = new
     return ways
 
 
-def _budget() -> int:
-    """Cells that the candidates of a block may take."""
+def _blocks(menu: Menu, moving: np.ndarray) -> list[np.ndarray]:
+    """Places of rows, int (m,), a few at a time; none where there is nothing to try."""
+    if not menu.attributes:
+        return []
     memory = current().memory
-    return LARGEST if memory is None else min(LARGEST, memory // 128)
+    most = LARGEST if memory is None else min(LARGEST, memory // 128)
+    cells = (len(menu.owner) + menu.attributes) * menu.attribute.size
+    size = max(1, min(most // cells, 512))
+    return [moving[k : k + size] for k in range(0, moving.size, size)]
 
 
 def _into(
@@ -206,21 +212,16 @@ def _into(
     """
     wanted = recorded.question.wanted
     assert wanted is not None  # what this search is for
-    single = problem.precise is not problem.outputs
-    single = single or to_numpy(problem.factual_outputs[:1, :]).dtype == np.float32
-    chosen, costs = codes, np.full(len(codes), np.inf)
-    rows = np.arange(len(codes))
-    for inside in FARTHER_INSIDE[1:] if single else FARTHER_INSIDE[:1]:
-        if not rows.size:
-            break
-        found, paid = _inside_by(problem, recorded, codes[rows], inside)
-        chosen = chosen.copy()
-        chosen[rows], costs[rows] = found, paid
-        if not single:
-            return chosen, costs
-        outputs = to_numpy(problem.outputs.values(problem.outputs.place(chosen)))
-        missed = np.isfinite(costs) & ~wanted.contains(outputs.astype(np.float64))
-        rows = np.flatnonzero(missed)
+    double = to_numpy(problem.factual_outputs[:1, :]).dtype != np.float32
+    if double and problem.precise is problem.outputs:
+        return _inside_by(problem, recorded, codes, FARTHER_INSIDE[0])
+    chosen, costs, rows = codes.copy(), np.full(len(codes), np.inf), np.arange(len(codes))
+    for inside in FARTHER_INSIDE[1:]:
+        if rows.size:
+            chosen[rows], costs[rows] = _inside_by(problem, recorded, codes[rows], inside)
+            outputs = to_numpy(problem.outputs.values(problem.outputs.place(chosen)))
+            missed = np.isfinite(costs) & ~wanted.contains(outputs.astype(np.float64))
+            rows = np.flatnonzero(missed)
     chosen[rows], costs[rows] = codes[rows], np.inf
     return chosen, costs
 
@@ -276,17 +277,9 @@ def _search_around(search: RowSearch, slot: int) -> None:
     search.among(np.flatnonzero(np.isfinite(pool.scores[:, slot]) & other), search_on)
 
 
-def _trades(
-    problem: Problem,
-    recorded: QuestionMap,
-    ways: Ways,
-    blocks: list[np.ndarray],
-    stop: Callable[[], bool],
-) -> Ways:
-    """The best trades of movement for output of each row, at each of the recorded rates."""
-    n, rates = len(ways.codes), np.array(recorded.rates)
-    sign = recorded.question.sign
-    price, unit = CELL_PRICE * recorded.slack, problem.unit
+def _traded(problem: Problem, recorded: QuestionMap, codes: np.ndarray) -> Front:
+    """The best trades of movement for output of rows (n, p), at each of the recorded rates."""
+    sign, unit, price = recorded.question.sign, problem.unit, CELL_PRICE * recorded.slack
 
     def margins(outputs: np.ndarray) -> np.ndarray:
         return sign * outputs[:, 0] / unit
@@ -294,27 +287,16 @@ def _trades(
     def slopes(outputs: np.ndarray, gradient: np.ndarray) -> np.ndarray:
         return sign * gradient[:, 0, :] / unit
 
-    count = len(rates) + (recorded.polished > 0.0)
-    costs, gains = np.zeros((n, count)), np.zeros((n, count))
-    codes = np.repeat(ways.codes[:, None, :], count, axis=1)
-    for block in blocks:
-        if stop():
-            ways = ways._replace(stopped=True)
-            break
-        goal = Goal(margins, slopes, rates * unit, price)
-        search = RowSearch.start(problem, recorded.menu, goal, ways.codes[block])
-        here = search.pool.margins[:, [0]].copy()
-        explore(search, 0)
-        kept = [search.pool]
-        if recorded.polished > 0.0:
-            goal = goal._replace(rates=np.array([recorded.polished * unit]))
-            kept.append(_polished(search._replace(goal=goal)))
-        paid = [one.costs + price * search.counts(search.cell_costs(one.codes)) for one in kept]
-        costs[block] = np.concatenate(paid, axis=1)
-        gained = np.concatenate([one.margins for one in kept], axis=1) - here
-        gains[block] = unit * gained
-        codes[block] = np.concatenate([one.codes for one in kept], axis=1)
-    return ways._replace(front=(costs, gains, codes))
+    goal = Goal(margins, slopes, np.array(recorded.rates) * unit, price)
+    search = RowSearch.start(problem, recorded.menu, goal, codes)
+    here = search.pool.margins[:, [0]].copy()
+    explore(search, 0)
+    pools = [search.pool]
+    if recorded.polished > 0.0:
+        goal = goal._replace(rates=np.array([recorded.polished * unit]))
+        pools.append(_polished(search._replace(goal=goal)))
+    kept, margin, moves, _ = (np.concatenate(parts, axis=1) for parts in zip(*pools, strict=True))
+    return moves + price * search.counts(search.cell_costs(kept)), unit * (margin - here), kept
 
 
 def _polished(search: RowSearch) -> Pool:
