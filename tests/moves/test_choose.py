@@ -66,6 +66,12 @@ def edited(problem: Problem, now: MoveContext, count: int = 30) -> Offers:
     return edited_rows(now, aim_of(now), drawn)
 
 
+def steps(now: MoveContext, *lengths: float) -> list[np.ndarray]:
+    """Steps of both numbers, in opposite directions."""
+    way = np.array([1.0, -1.0, 0.0, 0.0, 0.0])
+    return [np.broadcast_to(length * way, now.embedded.shape) for length in lengths]
+
+
 def cost(problem: Problem, now: MoveContext, codes: np.ndarray) -> np.ndarray:
     """(1 - eta) |phi(x) - c|^2 / d + eta |b(x) - s|^2 / K, written out, and the price of cells."""
     away = problem.embedding.embed(codes) - aim_of(now).anchor
@@ -127,7 +133,7 @@ def test_among_steps_alone_the_choice_is_the_cheapest() -> None:
     """Steps are lengths of one step: none is put together with another."""
     problem = ask(FREE)
     now = context(problem)
-    moved = now.rows.codes + np.array([0.1, 0.4, 0.9])[:, None, None] * np.array([1.0, -1.0, 0.0])
+    moved = steps(now, 0.1, 0.4, 0.9)
     offers = stepped_rows(now, aim_of(now), moved)
     choice = choose(now, aim_of(now), offers)
     alone = np.column_stack([cost(problem, now, now.rows.codes), single(problem, now, offers)])
@@ -141,7 +147,7 @@ def test_among_steps_alone_the_choice_is_the_cheapest() -> None:
 def test_gains_are_what_each_offer_brought_to_those_who_took_it() -> None:
     problem = ask(FREE)
     now = context(problem)
-    moved = now.rows.codes + np.array([0.1, 0.4])[:, None, None] * np.array([1.0, -1.0, 0.0])
+    moved = steps(now, 0.1, 0.4)
     offers = stepped_rows(now, aim_of(now), moved)
     choice = choose(now, aim_of(now), offers)
     stay, alone = cost(problem, now, now.rows.codes), single(problem, now, offers)
@@ -154,12 +160,12 @@ def test_edits_and_steps_side_by_side_are_no_worse_than_either() -> None:
     problem = ask(FREE)
     now = context(problem)
     edits = edited(problem, now)
-    moved = now.rows.codes + np.array([0.2, 0.5])[:, None, None] * np.array([1.0, -1.0, 0.0])
-    steps = stepped_rows(now, aim_of(now), moved)
-    both = side_by_side(edits, steps)
+    moved = steps(now, 0.2, 0.5)
+    stepped = stepped_rows(now, aim_of(now), moved)
+    both = side_by_side(edits, stepped)
     assert both.inputs.shape[1] == edits.inputs.shape[1] + 2
     last = choose(now, aim_of(now), both).costs[1]
-    for offers in (edits, steps):
+    for offers in (edits, stepped):
         alone = single(problem, now, offers).min(axis=1)
         assert (last <= np.minimum(alone, cost(problem, now, now.rows.codes)) + 1e-12).all()
 

@@ -11,9 +11,9 @@ import numpy as np
 
 from elsewise._arrays import Array, namespace, on_device, take
 from elsewise._resources import parallel
-from elsewise.moves._offers import no_worse, obeying
+from elsewise.moves._offers import legal_steps, no_worse, obeying
 from elsewise.moves._step import MoveContext, Moved, Place
-from elsewise.moves._steps import Aim, input_costs, legal_rows, on_grid, output_costs, row_costs
+from elsewise.moves._steps import Aim, output_costs, row_costs
 from elsewise.transport import row_tiles
 
 # From so many rows on, asking the model several times costs less than making all offers.
@@ -34,15 +34,16 @@ def steps_in_turn(now: MoveContext, aim: Aim, steps: list[Array]) -> Moved:
     problem, (codes, outputs) = now.problem, now.rows
     xp = namespace(codes)
     device = on_device(codes)
-    offered = _offered if device else _offered_by_tiles
+    offered = legal_steps if device else _by_tiles
     # An accelerator would rather be asked about the last ones, which few rows can use, at once.
     turns = [steps[:1], steps[1:]] if device and len(steps) > 1 else [[step] for step in steps]
     before = row_costs(aim, now.embedded, outputs)
     here = Place(*(xp.asarray(part, copy=True) for part in (codes, outputs, before)))
     for turn in turns:
-        moved, inputs = _joined([offered(now, aim, step) for step in turn])
+        legal, paid = offered(now, aim, turn)
         # Output costs are never negative: what the inputs alone make too dear is not evaluated.
-        worth = xp.reshape(xp.reshape(inputs, (len(turn), -1)) < here.costs, (-1,))
+        worth = xp.reshape(paid < here.costs, (-1,))
+        moved, inputs = xp.reshape(legal, (-1, codes.shape[1])), xp.reshape(paid, (-1,))
         worth = obeying(problem, moved, worth)
         (index,) = xp.nonzero(worth)
         if len(turn) == 1 and index.shape[0] > MOST * worth.shape[0]:
@@ -51,15 +52,6 @@ def steps_in_turn(now: MoveContext, aim: Aim, steps: list[Array]) -> Moved:
             _accept_cheapest(now, aim, here, index, take(moved, index), inputs)
     # Gains steer which edits are drawn; steps are not drawn, so theirs need not be known.
     return Moved.to(now, here, before, xp.zeros_like(before[: len(steps)]))
-
-
-def _joined(offers: list[tuple[Array, Array]]) -> tuple[Array, Array]:
-    """Rows (C n, p) and input costs (C n,) of C offers to n rows, one offer after the other."""
-    if len(offers) == 1:
-        return offers[0]
-    xp = namespace(offers[0][0])
-    moved, inputs = zip(*offers, strict=True)
-    return xp.concat(moved), xp.concat(inputs)
 
 
 def _evaluate_all(now: MoveContext, aim: Aim, worth: Array, moved: Array, inputs: Array) -> Place:
@@ -102,18 +94,13 @@ def _accept_cheapest(
         part[row] = take(new, chosen)
 
 
-def _offered(now: MoveContext, aim: Aim, step: Array) -> tuple[Array, Array]:
-    """Rows (n, p) moved by a step (n, d) and made legal, and what their inputs cost (n,)."""
-    embedding, population = now.problem.embedding, now.population
-    moved = embedding.push(now.rows.codes, on_grid(step))
-    legal = legal_rows(population.legal, embedding.reach, moved)
-    return legal, input_costs(aim, embedding.embed(legal, population.complete))
+def _by_tiles(now: MoveContext, aim: Aim, steps: list[Array]) -> tuple[Array, Array]:
+    """Legal steps, a few rows at a time, in threads."""
+    xp = namespace(steps[0])
 
+    def of_tile(rows: slice) -> tuple[Array, Array]:
+        return legal_steps(now.block(rows), aim.block(rows), [step[rows, :] for step in steps])
 
-def _offered_by_tiles(now: MoveContext, aim: Aim, step: Array) -> tuple[Array, Array]:
-    """The same, a few rows at a time, in threads."""
-    xp = namespace(step)
-    tiles = row_tiles(step.shape[0], TILE_ROWS)
-    made = parallel(lambda rows: _offered(now.block(rows), aim.block(rows), step[rows, :]), tiles)
-    moved, inputs = (xp.concat(parts) for parts in zip(*made, strict=True))
+    made = parallel(of_tile, row_tiles(steps[0].shape[0], TILE_ROWS))
+    moved, inputs = (xp.concat(parts, axis=1) for parts in zip(*made, strict=True))
     return moved, inputs

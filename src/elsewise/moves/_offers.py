@@ -42,21 +42,30 @@ class Offers:
         return take(namespace(self.cells).reshape(self.cells, (-1,)), places)
 
 
-def stepped_rows(now: MoveContext, aim: Aim, moved: Array) -> Offers:
-    """Offer rows moved by steps, Array (K, n, p), once they are legal."""
-    xp = namespace(moved)
-    embedding, codes = now.problem.embedding, now.rows.codes
-    legal = legal_rows(now.population.legal, embedding.reach, moved)
+def legal_steps(now: MoveContext, aim: Aim, steps: list[Array]) -> tuple[Array, Array]:
+    """Rows (K, n, p) moved by K steps (n, d) and made legal; what their inputs cost, (K, n)."""
+    embedding, population, codes = now.problem.embedding, now.population, now.rows.codes
+    xp, count, (n, p) = namespace(codes), len(steps), codes.shape
+    repeated = xp.reshape(xp.broadcast_to(codes, (count, n, p)), (-1, p))
+    step = steps[0] if count == 1 else xp.concat(steps)
+    moved = xp.reshape(embedding.push(repeated, on_grid(step)), (count, n, p))
+    legal = legal_rows(population.legal, embedding.reach, moved)
+    embedded = embedding.embed(xp.reshape(legal, (-1, p)), population.complete)
+    return legal, input_costs(aim, xp.reshape(embedded, (count, n, -1)))
+
+
+def stepped_rows(now: MoveContext, aim: Aim, steps: list[Array]) -> Offers:
+    """Offer every row the legal rows nearest to where K steps (n, d) lead."""
+    xp, codes = namespace(now.rows.codes), now.rows.codes
+    legal, inputs = legal_steps(now, aim, steps)
     count, n, p = legal.shape
-    embedded = embedding.embed(xp.reshape(legal, (-1, p)), now.population.complete)
-    inputs = input_costs(aim, xp.reshape(embedded, (count, n, -1)))
     if now.price > 0:
         inputs = inputs + now.price * changed_count(legal, now.population.codes)
     return Offers(
         inputs=xp.matrix_transpose(inputs),
         exact=True,
         new=xp.matrix_transpose(xp.any(changed_cells(legal, codes), axis=-1)),
-        touches=xp.broadcast_to(embedding.reach > 0, (count, p)),
+        touches=xp.broadcast_to(now.problem.embedding.reach > 0, (count, p)),
         cells=xp.reshape(xp.permute_dims(legal, (1, 0, 2)), (n, count * p)),
         picks=xp.reshape(xp.arange(count * p, device=device_of(legal)), (count, p)),
     )

@@ -99,16 +99,13 @@ def _offers(now: MoveContext, aim: Aim) -> Offers:
     edited = None if edits is None else edited_rows(now, aim, edits)
     if edited is not None and not now.problem.precise.smooth:
         return edited
-    xp, codes = namespace(now.embedded), now.rows.codes
     steps = _smooth_steps(now, aim)
     if now.step.sparsity > 0:
         # Only what has moved already moves on: a step along the slope would change every number.
-        moved = xp.astype(now.embedded != now.population.embedded, now.embedded.dtype)
+        moved = now.embedded != now.population.embedded
+        moved = namespace(moved).astype(moved, now.embedded.dtype)
         steps = [moved * one for one in steps]
-    shape = (len(steps), *codes.shape)
-    repeated = xp.reshape(xp.broadcast_to(codes, shape), (-1, codes.shape[1]))
-    pushed = now.problem.embedding.push(repeated, on_grid(xp.concat(steps)))
-    stepped = stepped_rows(now, aim, xp.reshape(pushed, shape))
+    stepped = stepped_rows(now, aim, steps)
     return stepped if edited is None else side_by_side(edited, stepped)
 
 

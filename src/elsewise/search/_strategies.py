@@ -21,14 +21,7 @@ from elsewise.search._runs import (
     trace,
 )
 from elsewise.search._sides import Side, bounded_sides, distance_side, selection_cost
-from elsewise.search._track_bound import (
-    Found,
-    Schedule,
-    last_pass,
-    polished,
-    schedules,
-    track_bound,
-)
+from elsewise.search._track_bound import Schedule, one_bound, polished, track_bound
 from elsewise.settings import Settings
 
 
@@ -52,7 +45,7 @@ def iterate(
     if "inputs" in named and "outputs" in named:
         solution = yield from _both(search, named["inputs"], named["outputs"])
     elif sides:
-        solution = yield from _one(search, sides[0])
+        solution = yield from one_bound(search, sides[0])
     else:
         solution = yield from _none(search)
     moves = named.get("moves")
@@ -81,11 +74,11 @@ def _both(search: Search, inputs: Side, outputs: Side) -> Generator[State, None,
         return Solution(best, Outcome.NOTHING_TO_DO if best is first else Outcome.MET)
     # Eta may have narrowed away from a feasible value: the least output distance that the input
     # bound allows decides whether there is one.
-    tightest = yield from _one(search, inputs)
+    tightest = yield from one_bound(search, inputs)
     least = outputs.at_most(tightest.state, settings.draws)
     if least <= outputs.bound and inputs.met(tightest.state):
         return Solution(tightest.state, Outcome.MET)
-    nearest = yield from _one(search, outputs)
+    nearest = yield from one_bound(search, outputs)
     if outputs.met(nearest.state) and inputs.met(nearest.state):
         return Solution(nearest.state, Outcome.MET)
     if should_stop():
@@ -104,7 +97,7 @@ def _nearer(
     own = replace(search.settings, population_weight=0.0)
     search = search._replace(settings=own, first=init(search.problem, own))
     for side in (sides[0], sides[-1]):
-        found = yield from _one(search, side)
+        found = yield from one_bound(search, side)
         if all(each.met(found.state) for each in sides):
             return found
     state, moves = solution.state, sides[-1]
@@ -130,47 +123,6 @@ def _rank(problem: Problem, state: State) -> tuple[float, float]:
         if limit is not None
     ]
     return (min(levels), -worst)
-
-
-def _one(search: Search, side: Side) -> Generator[State, None, Solution]:
-    """The smallest distance on the other side that meets the bound."""
-    first = search.first
-    if side.name == "outputs" and side.met(first):
-        return Solution(first, Outcome.NOTHING_TO_DO)
-    found: list[Found] = []
-    closest = [first]
-    passes = list(schedules(search.problem, first, side))
-    for pace in passes:
-        more, least = yield from track_bound(search, side, pace)
-        found += more
-        closest.append(least)
-        if pace is passes[-1] and pace.start is None:
-            passes += yield from last_pass(search, side, found, closest)
-    found += yield from polished(search, side, found)
-    in_order = sorted(found, key=lambda one: one.other)
-    chosen = next((one.state for one in in_order if side.met(one.state)), None)
-    if chosen is None:
-        return _not_met(search, side, [*closest, *(one.state for one in in_order)])
-    return Solution(chosen, Outcome.OUT_OF_TIME if search.should_stop() else _moved(chosen))
-
-
-def _not_met(search: Search, side: Side, states: list[State]) -> Solution:
-    """The least violating iterate, and what is reachable; x' comes first."""
-    closest = min(states, key=side.limit)
-    least = side.at_most(closest, side.draws)
-    if search.should_stop():
-        outcome = Outcome.OUT_OF_TIME
-    elif least <= side.bound:
-        return Solution(closest, _moved(closest))
-    elif all(state.record.inputs == 0 for state in states):
-        outcome = Outcome.NOTHING_MOVES
-    else:
-        outcome = Outcome.NOT_FEASIBLE
-    return Solution(closest, outcome, side.name, least)
-
-
-def _moved(state: State) -> Outcome:
-    return Outcome.NOTHING_MOVES if state.record.inputs == 0 else Outcome.MET
 
 
 def _none(search: Search) -> Generator[State, None, Solution]:

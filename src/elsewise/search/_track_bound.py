@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from elsewise.request import Problem
 from elsewise.search._loop import State, step
-from elsewise.search._runs import LOGIT_SPAN, Search, at_logit, logit_of
+from elsewise.search._runs import LOGIT_SPAN, Outcome, Search, Solution, at_logit, logit_of
 from elsewise.search._sides import Side
 
 # A pass has at most this many iterations, and at most this many times the settings' own.
@@ -98,7 +98,7 @@ class Schedule(NamedTuple):
     """Where the pass begins, near the bound already; None: at the factual rows."""
 
 
-def schedules(problem: Problem, first: State, side: Side) -> tuple[Schedule, ...]:
+def _schedules(problem: Problem, first: State, side: Side) -> tuple[Schedule, ...]:
     """The passes worth making; which has the better minima depends on the model.
 
     Along slopes a few rows get stuck in flat parts near where they start, so they are pushed first
@@ -126,6 +126,47 @@ class Found(NamedTuple):
     state: State
     other: float
     """What is paid on the other side."""
+
+
+def one_bound(search: Search, side: Side) -> Generator[State, None, Solution]:
+    """The smallest distance on the other side that meets the bound."""
+    first = search.first
+    if side.name == "outputs" and side.met(first):
+        return Solution(first, Outcome.NOTHING_TO_DO)
+    found: list[Found] = []
+    closest = [first]
+    passes = list(_schedules(search.problem, first, side))
+    for pace in passes:
+        more, least = yield from track_bound(search, side, pace)
+        found += more
+        closest.append(least)
+        if pace is passes[-1] and pace.start is None:
+            passes += yield from _last_pass(search, side, found, closest)
+    found += yield from polished(search, side, found)
+    in_order = sorted(found, key=lambda one: one.other)
+    chosen = next((one.state for one in in_order if side.met(one.state)), None)
+    if chosen is None:
+        return _least_violating(search, side, [*closest, *(one.state for one in in_order)])
+    return Solution(chosen, Outcome.OUT_OF_TIME if search.should_stop() else _moved(chosen))
+
+
+def _least_violating(search: Search, side: Side, states: list[State]) -> Solution:
+    """The least violating iterate, and what is reachable; x' comes first."""
+    closest = min(states, key=side.limit)
+    least = side.at_most(closest, side.draws)
+    if search.should_stop():
+        outcome = Outcome.OUT_OF_TIME
+    elif least <= side.bound:
+        return Solution(closest, _moved(closest))
+    elif all(state.record.inputs == 0 for state in states):
+        outcome = Outcome.NOTHING_MOVES
+    else:
+        outcome = Outcome.NOT_FEASIBLE
+    return Solution(closest, outcome, side.name, least)
+
+
+def _moved(state: State) -> Outcome:
+    return Outcome.NOTHING_MOVES if state.record.inputs == 0 else Outcome.MET
 
 
 def track_bound(
@@ -173,7 +214,7 @@ def track_bound(
     return found, closest
 
 
-def last_pass(
+def _last_pass(
     search: Search, side: Side, found: list[Found], closest: list[State]
 ) -> Generator[State, None, tuple[Schedule, ...]]:
     """The pass after all others: from the best state found; where there is none, from donors.
