@@ -147,9 +147,8 @@ def explain_request(
             answer = _by_distance(problem, encoder, settings, kind, progress, time_is_up)
         else:
             returned = partial(_returned, problem, encoder)
-            rows, recorded, certificate, told = answer_row_by_row(
-                problem, question, settings, kind, returned, time_is_up
-            )
+            found = answer_row_by_row(problem, question, settings, kind, returned, time_is_up)
+            rows, recorded, certificate, told = found
             status = replace(_question_status(certificate), notices=told)
             answer = _Answer(rows, recorded, certificate, status, [])
         _check_again(problem, answer.rows)
@@ -240,16 +239,12 @@ def _sampling(problem: Problem, fitted: int) -> Iterator[str]:
     """How many of many rows were fitted to and certified on."""
     size, copies = problem.factual.shape[0], repeated_rows(problem, halve(problem, fitted).unseen)
     if copies and problem.clusters is None:
-        yield (
-            f"{copies:,} of the certified rows have exact copies among the rows: where these are "
-            "the same case, the limits are too small; name the cases (clusters=)"
-        )
+        same = "where these are the same case, the limits are too small; name the cases (clusters=)"
+        yield f"{copies:,} of the certified rows have exact copies among the rows: {same}"
     if size // 2 > fitted:
-        yield (
-            f"fitted to {fitted:,} of {size:,} rows drawn at random and certified on "
-            f"{min(size - fitted, CERTIFIED_ROWS):,} others; the map was applied to all "
-            "(Settings.fit_rows)"
-        )
+        others = f"certified on {min(size - fitted, CERTIFIED_ROWS):,} others"
+        told = f"fitted to {fitted:,} of {size:,} rows drawn at random and {others}"
+        yield f"{told}; the map was applied to all (Settings.fit_rows)"
 
 
 class _Answer(NamedTuple):

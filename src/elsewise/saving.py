@@ -141,9 +141,8 @@ def _record(explanation: Explanation, arrays: dict[str, np.ndarray]) -> dict[str
         raise InvalidInput("settings.balance", expected=expected, received=kind, fix=fix)
     question_map = None
     if isinstance(recorded, QuestionMap):
-        question_map = _fields(recorded, "menu") | {
-            "question": dataclasses.asdict(recorded.question)
-        }
+        question = dataclasses.asdict(recorded.question)
+        question_map = _fields(recorded, "menu") | {"question": question}
     content = {
         "format": FORMAT,
         "elsewise": version("elsewise"),

@@ -98,9 +98,8 @@ def derived_columns(features: Sequence[Feature], decode: Decode) -> tuple[Made, 
     for place, feature in enumerate(features):
         if (formula := feature.derived) is not None:
             said = f"formula of {feature.name!r}"
-            found.append(
-                Made(place, feature, _computed(said, formula, features, decode, truth=False))
-            )
+            compute = _computed(said, formula, features, decode, truth=False)
+            found.append(Made(place, feature, compute))
     return tuple(found)
 
 
@@ -131,31 +130,30 @@ class _Function(NamedTuple):
 
     def answers(self, codes: Codes) -> np.ndarray:
         """Return the answers in the order of the rows, codes (n, p), one that fits each."""
+        argument, function, decode, truth = self
         try:
             # Each function has a frame of its own: one that writes to it cannot disturb the next.
-            answer, own_index = in_row_order(self.function, lambda: self.decode(codes.copy()))
+            answer, own_index = in_row_order(function, lambda: decode(codes.copy()))
         except (Exception, SystemExit) as error:
             expected, received = "a function of the frame", f"{type(error).__name__}: {error}"
             fix = "call the function on a frame of yours to see where it fails"
             if isinstance(error, KeyError):
                 expected, received = "a function of columns of the frame", f"one that reads {error}"
                 fix = "correct the name, or give the frame that column"
-            raise InvalidInput(
-                self.argument, expected=expected, received=received, fix=fix
-            ) from error
+            raise InvalidInput(argument, expected=expected, received=received, fix=fix) from error
         if own_index:
             expected, received = "a Series with the frame's index", "one with an index of its own"
             fix = "return an array, or keep the frame's index, in any order"
-            raise InvalidInput(self.argument, expected=expected, received=received, fix=fix)
+            raise InvalidInput(argument, expected=expected, received=received, fix=fix)
         plain = answer if hasattr(answer, "reindex") else np.asarray(answer)
         found = pd.Series(plain) if np.ndim(plain) == 1 else pd.Series(dtype=object)
-        fits = types.is_bool_dtype if self.truth else types.is_numeric_dtype
+        fits = types.is_bool_dtype if truth else types.is_numeric_dtype
         if len(found) != len(codes) or not fits(found.dtype):
-            wanted, kind = "booleans" if self.truth else "numbers", type(answer).__name__
+            wanted, kind = "booleans" if truth else "numbers", type(answer).__name__
             expected = f"{len(codes)} {wanted}, one per row"
             received = f"{np.shape(answer)} of {getattr(answer, 'dtype', kind)}"
             fix = "return arithmetic or a comparison of columns, such as frame['a'] <= frame['b']"
-            raise InvalidInput(self.argument, expected=expected, received=received, fix=fix)
-        if self.truth:
+            raise InvalidInput(argument, expected=expected, received=received, fix=fix)
+        if truth:
             return found.to_numpy(dtype=bool, na_value=False)
         return found.to_numpy(dtype=np.float64, na_value=np.nan)

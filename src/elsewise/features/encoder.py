@@ -238,10 +238,9 @@ class Encoder:
         """
         if self.schema.lost:
             names = ", ".join(map(repr, self.schema.lost))
-            raise SavedRunError(
-                f"rules: expected {names}, which are functions and were not saved, received none. "
-                "Fix: load the run with elsewise.load(folder, rules={name: function})."
-            )
+            said = f"expected {names}, which are functions and were not saved, received none"
+            fix = "load the run with elsewise.load(folder, rules={name: function})"
+            raise SavedRunError(f"rules: {said}. Fix: {fix}.")
         codes = self.derive(to_numpy(codes))
         holds = np.ones(len(codes), dtype=bool)
         for made in self.made:

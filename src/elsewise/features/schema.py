@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from html import escape
 from math import inf
 from numbers import Real
@@ -342,9 +343,8 @@ class Schema:
         if not (isinstance(formula, str) or callable(formula)):
             expected, fix = "a text or a function of a frame", "for example 'a / b'"
             raise InvalidInput("formula", expected=expected, received=repr(formula), fix=fix)
-        changed = self._changed(
-            [name], lambda feature: _feature_rules.made_of_others(feature, formula)
-        )
+        made = partial(_feature_rules.made_of_others, formula=formula)
+        changed = self._changed([name], made)
         changed._check_formulas()
         return replace(changed, lost=tuple(lost for lost in self.lost if lost != str(name)))
 
@@ -478,10 +478,8 @@ class Schema:
 
     def _repr_html_(self) -> str:
         head = "".join(f"<th>{cell}</th>" for cell in COLUMNS)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in describe(feature)) + "</tr>"
-            for feature in self.features
-        )
+        rows = [[f"<td>{escape(cell)}</td>" for cell in describe(f)] for f in self.features]
+        body = "".join(f"<tr>{''.join(cells)}</tr>" for cells in rows)
         return f"<table><caption>{escape(self._title())}</caption><tr>{head}</tr>{body}</table>"
 
     def _title(self) -> str:
