@@ -8,6 +8,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, cast
 
@@ -16,7 +17,7 @@ import pandas as pd
 
 from elsewise import models, targets
 from elsewise.cli._console import say
-from elsewise.errors import InvalidInput, MissingExtra, from_mapping
+from elsewise.errors import InvalidInput, MissingExtra
 from elsewise.features import Schema
 from elsewise.request import Bounds
 
@@ -230,12 +231,16 @@ def parse_bounds(text: str | None) -> Bounds:
     >>> parse_bounds("outputs=0.1,confidence=0.9").confidence
     0.9
     """
+    known = [field.name for field in fields(Bounds)]
     values: dict[str, Any] = {}
     for part in filter(None, (text or "").split(",")):
-        name, _, value = (piece.strip() for piece in part.partition("="))
+        name, equals, value = (piece.strip() for piece in part.partition("="))
+        if name not in known or not equals:
+            expected = f"name=value, with names among {', '.join(known)}"
+            raise InvalidInput("--bounds", expected, part, "for example inputs=0.2,outputs=0.1")
         ends = [_value(end) for end in value.split(":")]
         values[name] = ends[0] if len(ends) == 1 else ends
-    return from_mapping(Bounds, values, "--bounds")
+    return Bounds(**values)
 
 
 def make_schema(
