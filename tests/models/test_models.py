@@ -431,6 +431,20 @@ class TestFunctions:
         with pytest.raises(ModelError, match=message):
             bind(function(lambda f: f["a"], gradient), encoder).values_and_gradient(codes)
 
+    def test_few_of_very_long_rows_tell_of_smoothness(self):
+        names = [f"x{j}" for j in range(6000)]
+        rows = pd.DataFrame(np.random.default_rng(0).normal(size=(16, len(names))), columns=names)
+        asked = []
+
+        def score(frame):
+            asked.append(len(frame))
+            return np.tanh(frame["x0"])
+
+        encoder, codes = encode(rows)
+        assert bind(score, encoder, probe=codes).smooth
+        # Two rows: both neighbours of every cell, for one step and for two.
+        assert sum(asked) <= 8 * len(names) + 10 * len(rows)
+
     def test_smoothness_is_found_out(self, numbers, binary, mixed):
         encoder, _ = encode(numbers)
         forest = RandomForestClassifier(30, random_state=0).fit(numbers, binary)

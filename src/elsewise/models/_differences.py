@@ -21,6 +21,8 @@ RELATIVE_STEP = 1e-3
 BATCH = 65536
 # Cells of them at most, 64 MiB: rows may be long.
 CELLS = 1 << 23
+# Cells of all rows that tell whether a model is smooth; two rows at least.
+JUDGED = 1 << 27
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,8 +109,9 @@ def looks_smooth(differences: Differences, evaluate: Evaluate, codes: np.ndarray
     """Judge from a few rows whether differences over one and two steps measure the same slope.
 
     A heuristic: where a step function moves at all, doubling the step changes the quotient, so
-    most of the cells that move must agree to a fifth.
+    most of the cells that move must agree to a fifth. Of very long rows, fewer are asked about.
     """
+    codes = codes[: max(2, JUDGED // max(1, 4 * len(differences.columns) * codes.shape[1]))]
     near = differences.slopes(evaluate, codes, factor=1)[:, :, differences.columns]
     far = differences.slopes(evaluate, codes, factor=2)[:, :, differences.columns]
     (below, above), (lowest, highest) = (differences.neighbours(codes, f) for f in (1, 2))
