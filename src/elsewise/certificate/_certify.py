@@ -149,7 +149,7 @@ def certify_outputs(
         # No quantile is farther from another than the ends of the support are.
         largest = math.sqrt(np.mean((high - low) ** 2))
     how = draws, Method(method or problem.bounds.method), advise
-    return _evidence(problem, "outputs", comparison, *how, support=support, largest=largest)
+    return _evidence(problem, "outputs", comparison, *how, largest, support=support)
 
 
 def _cap(problem: Problem, comparison: Comparison, theta: np.ndarray) -> float | None:
@@ -192,17 +192,16 @@ def _evidence(
     draws: int,
     method: Method,
     advise: bool,
-    *,
-    cap: float | None = None,
-    support: Support | None = None,
     largest: float = math.inf,
+    **known: Any,
 ) -> Evidence:
-    """Certify "inputs" or "outputs"; no distance is larger than ``largest``, whatever the rows."""
+    """Certify "inputs" or "outputs", with the cap or the support that is ``known``.
+
+    No distance is larger than ``largest``, whatever the rows.
+    """
     bound, level = getattr(problem.bounds, side), problem.bounds.side_level
     rng = problem.generator(f"certificate {side}")
-    limit = certificate_limit(
-        comparison, draws, rng, cap=cap, support=support, level=level, method=method
-    )
+    limit = certificate_limit(comparison, draws, rng, level=level, method=method, **known)
     exact = method is Method.EXACT
     if problem.clusters is not None and not exact:
         limit = clustered_limit(comparison, limit, problem.clusters)

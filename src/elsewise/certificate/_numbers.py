@@ -211,9 +211,9 @@ def read_out(
     alone, exact = problem.bounds.confidence, problem.bounds.method == Method.EXACT
     # A mean and a share of every column, by Bonferroni.
     joint = 1.0 - (1.0 - alone) / (2 * len(cuts))
-    below = getattr(problem.target, "kind", "") == "at_most" and (
-        problem.bounds.cutoff is None and not problem.outputs.probability
-    )
+    probability = problem.outputs.probability
+    chosen = problem.bounds.cutoff is not None or probability
+    below = getattr(problem.target, "kind", "") == "at_most" and not chosen
     sign, side = (-1.0, "below") if below else (1.0, "above")
 
     def interval(values: np.ndarray, level: float, cutoff: float | None) -> Interval:
@@ -229,7 +229,6 @@ def read_out(
         rng = problem.generator("certificate means")
         return mean_interval(values, level, rng, problem.support, problem.clusters)
 
-    probability = problem.outputs.probability
     called = "predicted probability" if probability else "output"
     labels, found = getattr(problem.outputs, "labels", ()), []
     for column, cutoff in enumerate(cuts):

@@ -21,15 +21,8 @@ from elsewise.confidence._bootstrap import bootstrap_limit
 from elsewise.confidence._clt import clt_limit
 from elsewise.confidence._comparison import Comparison, Pairing
 from elsewise.confidence._doubt import FEW_MOVERS, FEW_ROWS, NUDGE, ROUNDING, doubt_of, is_small
-from elsewise.confidence._limit import (
-    KnownLimit,
-    Method,
-    UpperLimit,
-    best_of_two,
-    largest,
-    share_above,
-)
-from elsewise.confidence._rank_shift import rank_shift_limit
+from elsewise.confidence._limit import KnownLimit, Method, UpperLimit, largest
+from elsewise.confidence._rank_shift import few_movers_limit
 from elsewise.errors import InvalidInput
 
 # With so many rows, and a distance so many standard errors above 0, the CLT covers by itself (a
@@ -118,7 +111,7 @@ def certificate_limit(
     elif wanted is Method.AUTO and (few is not None or is_small(comparison)):
         safe = _finite_sample(comparison, rng, cap, support, level)
         if few is not None:
-            safe = _few_movers(comparison, few, support, level, safe)
+            safe = few_movers_limit(comparison, few, support, level, safe)
     if safe is not None:
         return safe
     limit = _bounded_default(comparison, draws, rng, level)
@@ -169,24 +162,6 @@ def _movers(comparison: Comparison) -> tuple[np.ndarray, np.ndarray] | None:
     values = to_numpy(comparison.samples[-1].sorted)
     spread = float(np.sqrt(np.mean(np.var(values, axis=-1))))
     return moved, moved & (np.sqrt(costs) > NUDGE * spread)
-
-
-def _few_movers(
-    comparison: Comparison, far: np.ndarray, support: Support, level: float, safe: UpperLimit | None
-) -> UpperLimit | None:
-    """Return the best limit where few rows moved far; None if there is no finite one.
-
-    Whether ranks are counted is decided by the number of rows, the level and the trim alone.
-    """
-    # So large a share may move though no row of the sample did. If it reaches the trim, the ranks
-    # passed leave the trimmed range and the limit is infinite: no error is spent on it. The level
-    # is that of half the error, which is what `best_of_two` leaves to each.
-    if share_above(0, comparison.shape[1], (1.0 + level) / 2.0) >= comparison.trim:
-        return safe
-    shifted = rank_shift_limit(comparison, far, support)
-    if safe is not None:
-        return best_of_two(safe, shifted)
-    return shifted if shifted.upper(level) < math.inf else None
 
 
 def _bounded_default(

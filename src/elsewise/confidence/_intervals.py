@@ -263,12 +263,9 @@ def _clustered(
         return interval
     factor = design_factor(values - np.mean(values), clusters)
     low, high = support or (-math.inf, math.inf)
-    return replace(
-        interval,
-        lower=max(low, interval.estimate - factor * (interval.estimate - interval.lower)),
-        upper=min(high, interval.estimate + factor * (interval.upper - interval.estimate)),
-        **by_cluster(interval),
-    )
+    lower = max(low, interval.estimate - factor * (interval.estimate - interval.lower))
+    upper = min(high, interval.estimate + factor * (interval.upper - interval.estimate))
+    return replace(interval, lower=lower, upper=upper, **by_cluster(interval))
 
 
 def design_factor(influences: np.ndarray, clusters: np.ndarray) -> float:
@@ -290,10 +287,8 @@ def design_factor(influences: np.ndarray, clusters: np.ndarray) -> float:
 
 def by_cluster(independent: UpperLimit | Interval) -> dict[str, Any]:
     """Return how the limit or interval of clusters is called, and what it assumes."""
-    return {
-        "method": f"{independent.method}, by cluster",
-        "assumption": independent.assumption.replace("Rows are", "Clusters of rows are", 1),
-    }
+    assumption = independent.assumption.replace("Rows are", "Clusters of rows are", 1)
+    return {"method": f"{independent.method}, by cluster", "assumption": assumption}
 
 
 def _upper_mean(bets: Bets, level: float) -> float:

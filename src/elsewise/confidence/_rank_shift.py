@@ -19,7 +19,7 @@ from elsewise._arrays import asarray_like, namespace, to_numpy
 from elsewise.confidence._band import Support, ends_of
 from elsewise.confidence._clt import clt_limit
 from elsewise.confidence._comparison import Comparison
-from elsewise.confidence._limit import ContinuousLimit, UpperLimit, share_above
+from elsewise.confidence._limit import ContinuousLimit, UpperLimit, best_of_two, share_above
 from elsewise.transport import segments
 
 # Share of the error that is spent on the rows that hardly moved.
@@ -106,6 +106,24 @@ def rank_shift_limit(
         squares=lru_cache(lambda passed: _largest_square(values, passed, comparison.trim)),
         rest=clt_limit(still) if hardly else None,
     )
+
+
+def few_movers_limit(
+    comparison: Comparison, far: np.ndarray, support: Support, level: float, safe: UpperLimit | None
+) -> UpperLimit | None:
+    """Return the best limit where few rows moved far, or ``safe``; None if there is no finite one.
+
+    Whether ranks are counted is decided by the number of rows, the level and the trim alone.
+    """
+    # So large a share may move though no row of the sample did. If it reaches the trim, the ranks
+    # passed leave the trimmed range and the limit is infinite: no error is spent on it. The level
+    # is that of half the error, which is what `best_of_two` leaves to each.
+    if share_above(0, comparison.shape[1], (1.0 + level) / 2.0) >= comparison.trim:
+        return safe
+    shifted = rank_shift_limit(comparison, far, support)
+    if safe is not None:
+        return best_of_two(safe, shifted)
+    return shifted if shifted.upper(level) < math.inf else None
 
 
 def _largest_square(values: np.ndarray, passed: int, trim: float) -> float:

@@ -104,13 +104,10 @@ def render_difference(
     whom = Section("groups", "Whose scores moved most", (), [groups])
     names = ("before", "after", "change")
     facts = [(name, amount(float(getattr(difference, name)))) for name in names]
-    return fill(
-        "difference",
-        title=title,
-        sentences=difference.sentences(),
-        facts=[*facts, ("rows", " and ".join(f"{size:,}" for size in difference.sizes))],
-        sections=[found, whom] if len(difference.groups) else [found],
-    )
+    facts.append(("rows", " and ".join(f"{size:,}" for size in difference.sizes)))
+    sections = [found, whom] if len(difference.groups) else [found]
+    sentences = difference.sentences()
+    return fill("difference", title=title, sentences=sentences, facts=facts, sections=sections)
 
 
 def explanation_html(explanation: Explanation) -> str:

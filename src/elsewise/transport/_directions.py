@@ -150,6 +150,11 @@ def lift(values: Array, directions: Array) -> Array:
     return xp.matmul(xp.matrix_transpose(values), xp.matrix_transpose(directions))
 
 
+def part_size(array: Array) -> int:
+    """Return how many projections are handled at once where an array is."""
+    return DEVICE_PART if on_device(array) else PART
+
+
 def direction_parts(directions: Array, rows: int) -> list[Array]:
     """Split directions (d, N) so that one part's projections fit in a cache, not only in memory.
 
@@ -161,7 +166,7 @@ def direction_parts(directions: Array, rows: int) -> list[Array]:
     [(23, 6), (23, 6), (23, 6), (23, 5)]
     """
     count = int(directions.shape[-1])
-    size = max(FEWEST, (DEVICE_PART if on_device(directions) else PART) // rows)
+    size = max(FEWEST, part_size(directions) // rows)
     # An even number of pieces is shared by two threads without one waiting for the other.
     pieces = 1 if count <= size else min(count, 2 * -(-count // (2 * size)))
     # Pieces differ by one direction at most.

@@ -25,14 +25,7 @@ from elsewise._arrays import (
     unsort,
 )
 from elsewise._resources import parallel
-from elsewise.transport._directions import (
-    DEVICE_PART,
-    PART,
-    direction_parts,
-    lift,
-    project,
-    row_tiles,
-)
+from elsewise.transport._directions import direction_parts, lift, part_size, project, row_tiles
 from elsewise.transport._ranking import Ranked, rank
 
 # Rows of a gradient added to at once, so that they stay in the cache.
@@ -344,8 +337,8 @@ def _mean_potentials(own: Ranked, other_sorted: Array, trim: float) -> Array:
         values = potentials(own.sorted[some, :], other_sorted[some, :], trim)
         return xp.sum(unsort(values, own.order[some, :]), axis=0)
 
-    size = max(1, (DEVICE_PART if on_device(own.sorted) else PART) // n)
-    total = sum(parallel(part, row_tiles(count, size))) / count
+    tiles = row_tiles(count, max(1, part_size(own.sorted) // n))
+    total = sum(parallel(part, tiles)) / count
     # Potentials are known up to a constant. Weights of rows sum to 1, so that only what is left
     # after taking away the mean says how the distance answers to them.
     return total - xp.mean(total)
