@@ -178,7 +178,7 @@ class _Root(_Mean):
 
     def under(self, outputs: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Return the values (R,) for R weightings (R, n)."""
-        return np.asarray(np.sqrt(_Mean.under(self, outputs, weights)))
+        return np.asarray(np.sqrt(super().under(outputs, weights)))
 
 
 class _Auc(_Mean):

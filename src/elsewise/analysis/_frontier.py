@@ -163,7 +163,7 @@ def _traced(
             changed = changed_cells(to_numpy(population.codes), to_numpy(rows.codes))
             answers = to_numpy(rows.outputs)[:, 0]
             distances = inputs.estimate, inputs.at_most, outputs.estimate, outputs.at_most
-            told = answers.mean(), np.mean(answers >= cut)
+            told = float(answers.mean()), np.mean(answers >= cut)
             found.append((state.record.eta, *distances, changed.any(axis=1).mean(), *told))
         return pd.DataFrame(found, columns=[*COLUMNS])
 
