@@ -16,13 +16,13 @@ import numpy as np
 import pandas as pd
 from pandas.api import types
 
-from elsewise._explain import explain_request
+from elsewise._explain import explain as explain_rows
 from elsewise.batch._run import drop_model
 from elsewise.certificate import Certificate, Evidence
 from elsewise.errors import InvalidInput, MissingExtra, bad_column
 from elsewise.explanation import Explanation
 from elsewise.features import Schema
-from elsewise.request import Request, check_seed, generator
+from elsewise.request import check_seed, generator
 
 if TYPE_CHECKING:
     import dask.dataframe as dd
@@ -111,18 +111,11 @@ def explain(
     schema = infer_schema(frame, background, seed=seed) if schema is None else schema
     # One permutation for pilot and sample: they have no row in common.
     order = random_order(total, max(rows or 0, PILOT + MOST), seed, "sample")
+    asked: dict[str, Any] = {"schema": schema, "background": background, "certify": "held-out"}
 
     def run(positions: np.ndarray) -> Explanation:
-        request = Request(
-            model=model,
-            rows=take_rows(frame, edges, positions),
-            schema=schema,
-            background=background,
-            certify="held-out",
-            seed=seed,
-            **question,
-        )
-        return explain_request(request, progress)
+        drawn = take_rows(frame, edges, positions)
+        return explain_rows(model, drawn, **asked, **question, seed=seed, progress=progress)
 
     if rows is None and total > 2 * PILOT:
         # Rows that decided on the size of the sample have no part in its certificate.
