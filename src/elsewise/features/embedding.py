@@ -6,7 +6,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, fields, replace
 from math import sqrt
 from operator import itemgetter
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from elsewise._arrays import (
     with_arrays,
 )
 from elsewise.features._feature import UNREAD, Feature, Kind
+
+if TYPE_CHECKING:
+    from elsewise.features.legal import Legal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -133,6 +136,28 @@ class Embedding:
         still = asarray_like(np.zeros((step.shape[0], 1)), step)
         steps = take(xp.concat([step, still], axis=1), self.place, axis=1)
         return multiply_add(codes, steps, self.reach)
+
+    def stepped(
+        self, codes: Array, steps: Array, legal: Legal, complete: bool = False
+    ) -> tuple[Array, Array]:
+        """Return codes (n, p) moved by K steps (K, n, d) and made legal, (K, n, p), and their phi.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from elsewise.features import Schema
+        >>> rows = pd.DataFrame({"age": [0.5, 2.5]})
+        >>> schema, codes = Schema.infer(rows), rows.to_numpy()
+        >>> moved, _ = schema.embedding().stepped(codes, np.ones((1, 2, 1)), schema.legal(codes))
+        >>> moved.tolist()
+        [[[1.9], [2.5]]]
+        """
+        xp, (count, n, d), p = namespace(codes), steps.shape, codes.shape[1]
+        repeated = xp.reshape(xp.broadcast_to(codes, (count, n, p)), (-1, p))
+        pushed = self.push(repeated, xp.reshape(steps, (-1, d)))
+        moved = legal.nearest(xp.reshape(pushed, (count, n, p)), self.reach)
+        embedded = self.embed(xp.reshape(moved, (-1, p)), complete)
+        return moved, xp.reshape(embedded, (count, n, -1))
 
     def embed_columns(self, cells: Array, index: np.ndarray) -> tuple[Array, Array, np.ndarray]:
         """Embed cells (n, M) of the columns ``index``, int (M,), which may repeat.

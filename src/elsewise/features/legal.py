@@ -15,6 +15,8 @@ from elsewise.features._feature import Feature, Kind
 if TYPE_CHECKING:
     from elsewise.features.schema import Schema
 
+# A number within this share of a standard deviation of its factual value is that value.
+NEAR = 1e-8
 OF_ROWS = ("factual", "lower", "upper", "broken")
 """Fields of boxes that are about rows, those about cells first."""
 
@@ -74,6 +76,36 @@ class Legal:
         if self.restricted:
             free = free & self._allowed(codes)
         return xp.where(free, inside, self.factual)
+
+    def nearest(self, codes: Array, reach: Array, columns: np.ndarray | None = None) -> Array:
+        """Return the legal codes (..., n, p) nearest to ``codes``, or cells (n, M) of ``columns``.
+
+        Rows that stay do, as their boxes are points. In double precision a number that is back
+        where it was, but for rounding, is that number, bit for bit.
+
+        Parameters
+        ----------
+        reach
+            Array (p,): codes per unit of the embedding.
+
+        Examples
+        --------
+        >>> legal = Legal(factual=np.array([[1.0]]), lower=np.array([[0.0]]),
+        ...               upper=np.array([[3.0]]), integer=np.array([False]),
+        ...               broken=np.array([False]))
+        >>> legal.nearest(np.array([[1.0 + 1e-12], [9.0]]), np.array([2.0])).T
+        array([[1., 3.]])
+        """
+        xp, boxes = namespace(codes), self
+        if columns is not None:
+            boxes, reach = self.columns(columns), take(reach, asarray_like(columns, reach))
+        factual, plain = boxes.factual, columns is None and not self.restricted
+        inside = boxes.inside(codes) if plain else boxes.legalize(codes)
+        if plain and xp.finfo(codes.dtype).eps > NEAR:
+            # Single precision has no digits for what is so near; what is not a number is no place.
+            return xp.where(xp.isnan(inside), factual, inside)
+        # A missing number is not away from anything: the factual cell is kept.
+        return xp.where(xp.abs(inside - factual) > NEAR * reach, inside, factual)
 
     @property
     def free(self) -> Array:

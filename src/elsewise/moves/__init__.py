@@ -1,8 +1,9 @@
 """One row step: what every row is offered in one iteration, and which offer it takes.
 
 `move` is the one way in: it takes a `MoveContext` (the question, the recorded step, the rows) and
-returns `Moved`. Offers come from slopes (`_steps`) and from edits (`_edits`, `_edit_offers`);
-`_choose` takes the cheapest for each row, `_in_turn` does so with less memory for many rows.
+returns `Moved`. A `Stock` draws the edits of a step; `_steps` follows the model's slope; `_offers`
+makes both legal and says what their inputs cost; `_choose` takes the cheapest for each row,
+`_in_turn` does so with less memory for many rows.
 
 A question without a bound on outputs has no steps: `find_ways` searches each row by itself
 (`_menu`, `_row_search`, `_ways`, `_slope_ways`, `_question_map`), and `take_ways` says which rows

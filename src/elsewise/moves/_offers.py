@@ -11,7 +11,7 @@ from elsewise._arrays import Array, asarray_like, changed_cells, device_of, name
 from elsewise.features import Embedding
 from elsewise.moves._edits import Edits, Source
 from elsewise.moves._step import MoveContext
-from elsewise.moves._steps import SAME, Aim, cross_squares, input_costs, legal_rows, on_grid
+from elsewise.moves._steps import SAME, Aim, cross_squares, input_costs, on_grid
 from elsewise.targets import Derived
 
 if TYPE_CHECKING:
@@ -44,14 +44,11 @@ class Offers:
 
 def legal_steps(now: MoveContext, aim: Aim, steps: list[Array]) -> tuple[Array, Array]:
     """Rows (K, n, p) moved by K steps (n, d) and made legal; what their inputs cost, (K, n)."""
-    embedding, population, codes = now.problem.embedding, now.population, now.rows.codes
-    xp, count, (n, p) = namespace(codes), len(steps), codes.shape
-    repeated = xp.reshape(xp.broadcast_to(codes, (count, n, p)), (-1, p))
-    step = steps[0] if count == 1 else xp.concat(steps)
-    moved = xp.reshape(embedding.push(repeated, on_grid(step)), (count, n, p))
-    legal = legal_rows(population.legal, embedding.reach, moved)
-    embedded = embedding.embed(xp.reshape(legal, (-1, p)), population.complete)
-    return legal, input_costs(aim, xp.reshape(embedded, (count, n, -1)))
+    step, people = on_grid(namespace(aim.anchor).stack(steps)), now.population
+    legal, embedded = now.problem.embedding.stepped(
+        now.rows.codes, step, people.legal, people.complete
+    )
+    return legal, input_costs(aim, embedded)
 
 
 def stepped_rows(now: MoveContext, aim: Aim, steps: list[Array]) -> Offers:
@@ -92,7 +89,7 @@ def edited_rows(now: MoveContext, aim: Aim, edits: Edits) -> Offers:
     columns = asarray_like(layout.columns, codes)
     own = take(codes, columns, axis=1)
     made = _made(now, aim, edits, layout)
-    cells = legal_rows(now.population.legal, now.problem.embedding.reach, made, layout.columns)
+    cells = now.population.legal.nearest(made, now.problem.embedding.reach, layout.columns)
     takes = asarray_like(layout.takes, codes)
     inputs = _input_costs(now, aim, layout, cells, takes)
     if now.price > 0:

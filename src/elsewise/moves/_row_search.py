@@ -9,7 +9,7 @@ import numpy as np
 
 from elsewise._arrays import to_numpy
 from elsewise.features import Kind, Legal
-from elsewise.moves._steps import legal_rows, on_grid
+from elsewise.moves._steps import on_grid
 
 if TYPE_CHECKING:
     from elsewise.features import Schema
@@ -156,7 +156,7 @@ class RowSearch(NamedTuple):
 
     def nearest_legal(self, codes: np.ndarray) -> np.ndarray:
         """Return the legal rows (n, C, p) nearest to ``codes``."""
-        legal = legal_rows(self.legal, self.reach, np.moveaxis(codes, 1, 0))
+        legal = self.legal.nearest(np.moveaxis(codes, 1, 0), self.reach)
         found: np.ndarray = np.moveaxis(legal, 0, 1).copy()
         features = self.problem.schema.features
         for columns in self.menu.member:

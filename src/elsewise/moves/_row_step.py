@@ -17,7 +17,6 @@ from elsewise.moves._steps import (
     Aim,
     View,
     descent_step,
-    legal_rows,
     on_grid,
     row_costs,
     row_noise,
@@ -126,7 +125,7 @@ def _legal_step(problem: Problem, population: Population, codes: Array, step: Ar
     moved = problem.embedding.push(codes, on_grid(step))
     # A step that is not a number is none.
     moved = xp.where(xp.isnan(moved), codes, moved)
-    legal = legal_rows(population.legal, problem.embedding.reach, moved)
+    legal = population.legal.nearest(moved, problem.embedding.reach)
     if problem.obeys is None:
         return legal
     return xp.where(asarray_like(problem.obeys(legal), population.pinned)[:, None], legal, codes)

@@ -18,15 +18,12 @@ import numpy as np
 
 from elsewise._arrays import (
     Array,
-    asarray_like,
     device_of,
     multiply_add,
     namespace,
     row_products,
-    take,
     to_numpy,
 )
-from elsewise.features import Legal
 
 STEP_LENGTHS = (1.0, 0.25)
 
@@ -46,10 +43,6 @@ FLATTEST = 1e9
 
 # Outputs that differ by less, in their unit, are the same: their last bits depend on the batch.
 SAME = 2.0**-40
-
-
-# A number within this share of a standard deviation of its factual value is that value.
-NEAR = 1e-8
 
 
 class Aim(NamedTuple):
@@ -207,31 +200,6 @@ def on_grid(steps: Array) -> Array:
     if xp.finfo(steps.dtype).eps > GRID:
         return steps
     return xp.round(steps * (1.0 / GRID)) * GRID
-
-
-def legal_rows(
-    legal: Legal, reach: Array, moved: Array, columns: np.ndarray | None = None
-) -> Array:
-    """Make rows (..., n, p) legal, or cells (n, M) that lie in ``columns``, int (M,).
-
-    Pinned rows stay: their boxes are points. In double precision, a number that is back where it
-    was is that number, bit for bit.
-    """
-    xp = namespace(moved)
-    factual = legal.factual
-    if columns is not None:
-        places = asarray_like(columns, factual)
-        factual, reach = take(factual, places, axis=1), take(reach, places)
-    elif not legal.restricted:
-        inside = legal.inside(moved)
-        if xp.finfo(moved.dtype).eps > NEAR:
-            # Single precision has no digits for what is so near; what is not a number is no place.
-            return xp.where(xp.isnan(inside), factual, inside)
-        # A missing number is not away from anything: the factual cell is kept.
-        return xp.where(xp.abs(inside - factual) > NEAR * reach, inside, factual)
-    inside = legal.legalize(moved, columns)
-    back = xp.abs(inside - factual) <= NEAR * reach
-    return xp.where(back, factual, inside)
 
 
 def smooth_steps(aim: Aim, view: View, *, probability: bool) -> list[Array]:

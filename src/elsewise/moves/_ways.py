@@ -10,7 +10,7 @@ import numpy as np
 
 from elsewise.moves._row_search import RowSearch, changed, differ
 from elsewise.moves._slope_ways import offer_slopes
-from elsewise.moves._steps import legal_rows, on_grid
+from elsewise.moves._steps import on_grid
 
 LEVELS = 40
 """Parts that the gain a row needs is counted in where combinations are made."""
@@ -53,7 +53,7 @@ def _singles(search: RowSearch, base: np.ndarray) -> np.ndarray:
     """Rows (n, S + A, p) with one attribute changed, or put back to its factual value."""
     menu, count = search.menu, len(search.menu.owner)
     wanted = np.where(menu.shift, base[:, menu.column], 0.0) + menu.value
-    cells = legal_rows(search.legal, search.reach, wanted, menu.column)
+    cells = search.legal.nearest(wanted, search.reach, menu.column)
     codes = np.repeat(base[:, None, :], count + menu.attributes, axis=1)
     codes[:, menu.single, menu.column] = cells
     # A level is taken as it is or not at all: its nearest legal neighbor is another level.
