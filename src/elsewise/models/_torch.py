@@ -154,7 +154,11 @@ class TorchOutputs:
 
     def place(self, codes: np.ndarray) -> Array:
         """Return codes (n, p) as a tensor where the module is, or as they are."""
-        return codes if self.codes is None else self.movable.new_tensor(codes, dtype=self.codes)
+        if self.codes is None:
+            return codes
+        import torch
+
+        return torch.as_tensor(codes, device=self.movable.device).to(self.codes)
 
     def precise(self, probe: np.ndarray) -> TorchOutputs:
         """Return a copy in double precision, if rows are NumPy's and the module works in it."""
