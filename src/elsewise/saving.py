@@ -360,10 +360,11 @@ def _step(eta: float, sparsity: float, tables: dict[str, np.ndarray], outputs: O
     placed = {n: t if n == "edit_sources" else outputs.place(t) for n, t in tables.items()}
     parts: dict[str, Any] = {}
     for name, (part, kind) in STEP_PARTS.items():
-        words = {field.name: f"{name}_{field.name}" for field in dataclasses.fields(kind)}
+        fields = [field.name for field in dataclasses.fields(kind)]
         # Where a step has no such part, its first table is empty; anchors it always has.
-        none = name != "anchor" and not len(placed.get(next(iter(words.values())), ()))
-        parts[part] = None if none else kind(**{n: placed[word] for n, word in words.items()})
+        empty = not len(placed.get(f"{name}_{fields[0]}", ()))
+        given = name == "anchor" or not empty
+        parts[part] = kind(**{f: placed[f"{name}_{f}"] for f in fields}) if given else None
     return Step(
         eta=float(eta),
         directions=directions_like(unpack_directions(packed), placed["output_directions"]),
