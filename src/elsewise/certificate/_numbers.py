@@ -186,18 +186,15 @@ def cutoffs(problem: Problem, outputs: np.ndarray) -> tuple[float, ...]:
 
 def _typical(target: object, outputs: np.ndarray) -> list[float]:
     """Return a level of each output column that splits what is wanted from what is not."""
-    columns = outputs.shape[1]
     if isinstance(target, Derived) and target.kind in ("at_least", "at_most", "constant"):
-        level: list[float] = np.broadcast_to(target.level, (columns,)).tolist()
-        return level
+        return list(map(float, np.broadcast_to(target.level, outputs.shape[1:])))
     if isinstance(target, DistributionTarget):
         # The mean over a narrow cell around the median, which may be a jump and have no value of
         # its own.
         means, _ = target.cells(np.array([0.499, 0.501]))
         return [float(means[0])]
     values = target.values if isinstance(target, Sample) else outputs
-    medians: list[float] = np.median(values, axis=0).tolist()
-    return medians
+    return list(map(float, np.median(values, axis=0)))
 
 
 def read_out(

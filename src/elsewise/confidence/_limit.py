@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -106,14 +107,8 @@ class ContinuousLimit(UpperLimit):
     def probability(self, bound: float) -> float:
         if self.at(1.0) <= bound:
             return 1.0
-        # The limit at `met` is within the bound (0 claims nothing), that at `missed` is not.
-        met, missed = 0, GRID
-        while missed - met > 1:
-            middle = (met + missed) // 2
-            if self.at(middle / GRID) <= bound:
-                met = middle
-            else:
-                missed = middle
+        # At so many levels of the grid the limit is within the bound: all up to the last of them.
+        met = bisect_right(range(1, GRID), bound, key=lambda level: self.at(level / GRID))
         return met / GRID
 
 

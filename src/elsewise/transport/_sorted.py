@@ -8,6 +8,7 @@ of the squared difference of the quantile functions. Its trimmed form divides th
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -71,7 +72,8 @@ def segments(n: int, m: int, trim: float = 0.0) -> Segments:
     return pieces
 
 
-class Reference(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Reference:
     """The fixed side of a distance, as n moving rows of equal weight see it.
 
     It turns the paper's eq. (4), an integral over levels, into a sum over ranks, trimmed or not.
@@ -88,7 +90,8 @@ class Reference(NamedTuple):
 
     def like(self, array: Array) -> Reference:
         """Return the same side in the library, on the device and in the precision of ``array``."""
-        return Reference(*(asarray_like(part, array) for part in self))
+        parts = self.partners, self.weights, self.spread
+        return Reference(*(asarray_like(part, array) for part in parts))
 
 
 def reference(fixed_sorted: Array, n: int, trim: float = 0.0) -> Reference:
