@@ -107,15 +107,13 @@ def build_menu(
             owner.append(a)
             made = zip(unit.columns, values, strict=True)
             cells += [(len(owner) - 1, column, float(value), shift) for column, value in made]
-    single, column, value, shifts = (
-        np.array(part) for part in (zip(*cells, strict=True) if cells else [()] * 4)
-    )
+    single, column, value, shifts = np.array(cells, dtype=np.float64).reshape(-1, 4).T
     return Menu(
         attribute=attribute,
         owner=np.array(owner, dtype=np.int64),
         single=single.astype(np.int64),
         column=column.astype(np.int64),
-        value=value.astype(np.float64),
+        value=value.copy(),
         shift=shifts.astype(bool),
         donors=donors,
     )

@@ -21,7 +21,7 @@ from elsewise.search._runs import (
     trace,
 )
 from elsewise.search._sides import Side, bounded_sides, distance_side, selection_cost
-from elsewise.search._track_bound import Schedule, one_bound, polished, track_bound
+from elsewise.search._track_bound import Schedule, one_bound, polished, track_bound, why_not
 from elsewise.settings import Settings
 
 
@@ -63,7 +63,7 @@ def solve(problem: Problem, settings: Settings | None = None) -> tuple[Solution,
 
 def _both(search: Search, inputs: Side, outputs: Side) -> Generator[State, None, Solution]:
     """Algorithm 1, then the feasible iterate with the largest P."""
-    problem, settings, first, should_stop = search
+    problem, settings, first, _ = search
     best, best_rank = first, _rank(problem, first)
     for state in run(search, first, settings.iterations):
         yield state
@@ -81,13 +81,7 @@ def _both(search: Search, inputs: Side, outputs: Side) -> Generator[State, None,
     nearest = yield from one_bound(search, outputs)
     if outputs.met(nearest.state) and inputs.met(nearest.state):
         return Solution(nearest.state, Outcome.MET)
-    if should_stop():
-        outcome = Outcome.OUT_OF_TIME
-    elif best.record.inputs == 0 and tightest.state.record.inputs == 0:
-        outcome = Outcome.NOTHING_MOVES
-    else:
-        outcome = Outcome.NOT_FEASIBLE
-    return Solution(best, outcome, "outputs", least)
+    return Solution(best, why_not(search, best, tightest.state), "outputs", least)
 
 
 def _nearer(

@@ -154,15 +154,17 @@ def _least_violating(search: Search, side: Side, states: list[State]) -> Solutio
     """The least violating iterate, and what is reachable; x' comes first."""
     closest = min(states, key=side.limit)
     least = side.at_most(closest, side.draws)
-    if search.should_stop():
-        outcome = Outcome.OUT_OF_TIME
-    elif least <= side.bound:
+    if least <= side.bound and not search.should_stop():
         return Solution(closest, _moved(closest))
-    elif all(state.record.inputs == 0 for state in states):
-        outcome = Outcome.NOTHING_MOVES
-    else:
-        outcome = Outcome.NOT_FEASIBLE
-    return Solution(closest, outcome, side.name, least)
+    return Solution(closest, why_not(search, *states), side.name, least)
+
+
+def why_not(search: Search, *states: State) -> Outcome:
+    """Why none of these states meets the bounds: time was up, no row moved, or they are too far."""
+    if search.should_stop():
+        return Outcome.OUT_OF_TIME
+    still = all(state.record.inputs == 0 for state in states)
+    return Outcome.NOTHING_MOVES if still else Outcome.NOT_FEASIBLE
 
 
 def _moved(state: State) -> Outcome:
