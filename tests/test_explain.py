@@ -328,7 +328,8 @@ def test_history_is_one_row_per_iteration(explanation: ew.Explanation) -> None:
 
 def test_repr_opens_with_the_verdict(explanation: ew.Explanation) -> None:
     side = r"{} [\d.e-]+ <= 0.{}"
-    pattern = rf"<Explanation: described \(in-sample, 95%\): {side.format('inputs', 7)}, "
+    move = r"a row moves by [\d.]+ sd \(at most [\d.]+\)"
+    pattern = rf"<Explanation: described \(in-sample, 95%\): {move}, {side.format('inputs', 7)}, "
     assert re.fullmatch(pattern + side.format("outputs", 3) + ">", repr(explanation))
     assert "Descriptive" in str(explanation.certificate)
 

@@ -12,7 +12,7 @@ import pandas as pd
 
 from elsewise._arrays import to_numpy
 from elsewise._resources import using
-from elsewise.certificate import Certificate
+from elsewise.certificate import Certificate, move_sentence
 from elsewise.errors import InvalidInput, NotFeasible
 from elsewise.features import Encoder, outside_notices, to_pandas
 from elsewise.maps import AnyMap, apply_map
@@ -292,19 +292,19 @@ class Explanation:
         return explanation_html(self)
 
     def __repr__(self) -> str:
-        certificate = self.certificate
-        parts = []
+        certificate, status = self.certificate, self.status
+        asked = bool(status.sentence) and certificate.reached is not None
+        parts = [status.sentence] if asked else []
+        if certificate.row_move is not None:
+            parts.append(move_sentence(certificate.row_move, certificate.moves_bound, short=True))
         for name, side in certificate.sides.items():
-            if side.bound is None:
-                parts.append(f"{name} {side.at_most:.3g}")
-            else:
+            if side.bound is not None:
                 at_most, bound = format_distinct(side.at_most, side.bound)
                 parts.append(f"{name} {at_most} {'<=' if side.met else '>'} {bound}")
+            elif not asked:
+                parts.append(f"{name} {side.at_most:.3g}")
         level = certificate.confidence
         kind = f"{certificate.kind}, {'exact' if level is None else percent(level, exact=True)}"
-        status = self.status
-        if status.sentence and certificate.reached is not None:
-            parts.insert(0, status.sentence)
         tail = f"; {status.remedy}" if status.remedy else ""
         details = f" ({status.details})" if status.details else ""
         return f"<Explanation: {status.verdict}{details} ({kind}): {', '.join(parts)}{tail}>"

@@ -78,24 +78,26 @@ def interval_text(interval: Interval, share: bool = False) -> str:
     return f"{shown(interval.estimate)} ({shown(interval.lower)} to {shown(interval.upper)})"
 
 
-def move_sentence(row_move: Interval, bound: float | None = None) -> str:
-    """Return how far a row moves, with its limit and bound.
+def move_sentence(row_move: Interval, bound: float | None = None, short: bool = False) -> str:
+    """Return how far a row moves, with its limit and bound; in short for one line among others.
 
     Examples
     --------
     >>> from elsewise.confidence import Interval
     >>> move_sentence(Interval.known(0.25))
     'a row moves by 0.25 standard deviations (root mean square over all rows)'
+    >>> move_sentence(Interval.known(0.25), bound=0.3, short=True)
+    'a row moves by 0.25 sd (0.25 <= bound 0.3)'
     """
     limit = "" if row_move.upper is None else f", at most {row_move.upper:.3g}"
     if bound is not None:
         shown, against = format_distinct(row_move.at_most, bound)
         sign = "<=" if row_move.at_most <= bound else ">"
         limit = f", {'' if row_move.upper is None else 'at most '}{shown} {sign} bound {against}"
-    return (
-        f"a row moves by {row_move.estimate:.3g} standard deviations (root mean square over all "
-        f"rows{limit})"
-    )
+    moves = f"a row moves by {row_move.estimate:.3g}"
+    if short:
+        return f"{moves} sd{limit and f' ({limit[2:]})'}"
+    return f"{moves} standard deviations (root mean square over all rows{limit})"
 
 
 def reached_sentence(reached: Reached, output: str = "") -> str:

@@ -292,7 +292,7 @@ def convergence(explanation: Explanation) -> Chart:
     steps = history.index.to_numpy()
     marks = []
     for side, bound in (("inputs", bounds.inputs), ("outputs", bounds.outputs)):
-        values, what = history[f"{side}_limit"].to_numpy(), "upper limit"
+        values, what = history[f"{side}_limit"].to_numpy(np.float64), "upper limit"
         if bounds.method == "exact" or np.isnan(values).all():  # no limit of a side without a bound
             values, what = history[side].to_numpy(), "distance"
         marks.append(mark("line", side, steps, values, f"{side}, {what}"))

@@ -18,12 +18,12 @@ import numpy as np
 
 FAR = 4.0
 """A row that does not arrive counts as this many times the dearest row that can."""
-SWEEP = 12
+SWEEP = 48
 """Prices tried; half as many where nothing is capped."""
 SPARED = 0.03
 """Share of the rows within reach that may be let go where nothing is capped."""
-STARTS = 6
-"""Greedy beginnings: the actions that are best by themselves."""
+STARTS, AGAIN = 6, 3
+"""Greedy beginnings: the actions that are best by themselves; those beside a given choice."""
 PASSES = 8
 """Most rounds of exchanges."""
 CERTIFIED, LIKELY = 1.645, 0.842
@@ -152,12 +152,11 @@ def choose_actions(
 def _at_price(costs: np.ndarray, k: int, price: float, start: np.ndarray | None) -> np.ndarray:
     """Choose at one price, by exchanges from several greedy beginnings; the best of them."""
     capped = np.minimum(costs, price)
+    totals = capped.sum(axis=0)
+    order = np.argsort(totals, kind="stable")[: STARTS if k > 1 else 1]
+    starts = [[column] for column in order.tolist() if totals[column] < price * len(costs)]
     if start is not None and start.size:
-        starts = [start.tolist()]
-    else:
-        totals = capped.sum(axis=0)
-        order = np.argsort(totals, kind="stable")[: STARTS if k > 1 else 1]
-        starts = [[column] for column in order.tolist() if totals[column] < price * len(costs)]
+        starts = [start.tolist(), *starts[:AGAIN]]
     found = [_exchanged(capped, _greedy(capped, k, price, chosen), price) for chosen in starts]
     worth = [capped[:, chosen].min(axis=1, initial=price).sum() for chosen in found]
     return np.array(found[int(np.argmin(worth))] if found else [], dtype=np.int64)
