@@ -12,7 +12,7 @@ import numpy as np
 from tqdm.auto import tqdm
 
 from elsewise._arrays import Array, changed_cells, take_rows, to_numpy
-from elsewise._resources import using
+from elsewise._resources import TimeIsUp, late, until, using
 from elsewise.certificate import Certificate, cutoffs, stayed_lines
 from elsewise.certificate import certify as certify_rows
 from elsewise.confidence import Method
@@ -22,7 +22,7 @@ from elsewise.features import Encoder, Schema
 from elsewise.maps import AnyMap, apply_map
 from elsewise.measure import FAR, chance_distance, nearest_distances
 from elsewise.models import refuse_changes
-from elsewise.moves import Rows
+from elsewise.moves import Motion, Rows
 from elsewise.request import (
     CERTIFIED_ROWS,
     Bounds,
@@ -43,6 +43,8 @@ from elsewise.text import amount, percent
 
 # The fit aims at the limits divided by this: unseen rows are a little farther than seen ones.
 MARGIN = 1.2
+# Share of the time budget after which a map is no more applied to the rows that were not fitted.
+APPLIED = 0.85
 # Rows whose neighbours are looked for.
 LOOKED_AT = 1000
 
@@ -139,10 +141,12 @@ def explain_request(
         fix = "pass lambda: clock() > end, or Settings(seconds=60)"
         raise InvalidInput("stop", expected=expected, received=repr(stop), fix=fix)
     began = time.perf_counter()
-    problem, encoder, settings, kind, question = ask(request)
     # One budget for binding, every search and the certificate.
-    time_is_up = clock(settings.seconds, stop, since=began)
-    with using(settings.resources):
+    seconds = getattr(request.settings, "seconds", None)
+    with until(clock(seconds, None, since=began)):
+        problem, encoder, settings, kind, question = ask(request)
+    time_is_up = clock(seconds, stop, since=began)
+    with using(settings.resources), until(clock(seconds, None, began, APPLIED)):
         if question is None:
             answer = _by_distance(problem, encoder, settings, kind, progress, time_is_up)
         else:
@@ -177,6 +181,8 @@ def _check_again(problem: Problem, rows: Rows) -> None:
 
     A pipeline read into tables has answered twice already if the tables say the same.
     """
+    if late():
+        return
     outputs, precise = to_numpy(rows.outputs), problem.precise
     again = precise if getattr(precise, "exact", False) else problem.outputs
     now, name = to_numpy(again.values(rows.codes)), problem.outputs.description
@@ -299,7 +305,13 @@ def _by_distance(
     if halves is None:
         rows = certified = _returned(problem, encoder, state.rows.codes)
     else:
-        rows = _returned(problem, encoder, apply_map(problem, recorded, problem.factual).codes)
+        try:
+            with until(interrupt=True):
+                codes = apply_map(problem, recorded, problem.factual).codes
+        except TimeIsUp:
+            codes, recorded = problem.factual, replace(recorded, steps=(), motion=Motion())
+            solution = solution._replace(outcome=Outcome.OUT_OF_TIME)
+        rows = _returned(problem, encoder, codes)
         certified = Rows(*(take_rows(part, halves.unseen) for part in rows))
         cuts = cutoffs(halves.fitted, to_numpy(population.outputs))
         tested, population = halves.tested, populate(halves.tested)
@@ -354,6 +366,9 @@ def _status(solution: Solution, certificate: Certificate) -> Status:
 def _returned(problem: Problem, encoder: Encoder, codes: Array) -> Rows:
     """Codes through the frame once: what is certified is what is returned, to the last bit."""
     exact = problem.outputs.place(encoder.encode(encoder.decode(codes)))
+    # Where no row moves, the model has been asked already.
+    if np.array_equal(to_numpy(exact), to_numpy(problem.factual), equal_nan=True):
+        return Rows(exact, problem.factual_outputs)
     return Rows(exact, problem.outputs.values(exact))
 
 

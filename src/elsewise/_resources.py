@@ -64,7 +64,15 @@ class Resources:
         return cls(threads=threads, memory=None if memory is None else parse_memory(memory))
 
 
+class TimeIsUp(Exception):
+    """Raised where a search would ask the model after its time is over."""
+
+
 _current: ContextVar[Resources | None] = ContextVar("resources", default=None)
+# Whether time is up, and whether the model may then not be asked any more.
+_limit: ContextVar[tuple[Callable[[], bool], bool]] = ContextVar(
+    "limit", default=(lambda: False, False)
+)
 _worker = threading.local()
 
 
@@ -91,6 +99,37 @@ def using(resources: Resources) -> Iterator[None]:
     finally:
         _POOLS.release()
         _current.reset(token)
+
+
+@contextmanager
+def until(is_over: Callable[[], bool] | None = None, *, interrupt: bool = False) -> Iterator[None]:
+    """Let everything called inside know when time is up, and with ``interrupt`` end there.
+
+    Without ``is_over`` time is up when it would be outside.
+
+    Examples
+    --------
+    >>> with until(lambda: True):
+    ...     late()
+    True
+    """
+    token = _limit.set((is_over or _limit.get()[0], interrupt))
+    try:
+        yield
+    finally:
+        _limit.reset(token)
+
+
+def late() -> bool:
+    """Tell whether time is up, so that what can be left out is left out."""
+    return _limit.get()[0]()
+
+
+def ask_in_time() -> None:
+    """Raise `TimeIsUp` in a search whose time is over; models do so before they are asked."""
+    is_over, interrupt = _limit.get()
+    if interrupt and is_over():
+        raise TimeIsUp
 
 
 class _Pools:

@@ -50,3 +50,60 @@ def test_every_phase_ends_in_time(
 def test_without_a_budget_nobody_looks_at_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_runs, "time", None)
     assert not _runs.clock(None, None)()
+
+
+class Slow:
+    """A model of which every call takes a second of a clock of its own."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def perf_counter(self) -> float:
+        return float(self.calls)
+
+    def __call__(self, rows: pd.DataFrame) -> np.ndarray:
+        self.calls += 1
+        return np.asarray(1.0 / (1.0 + np.exp(-rows.sum(axis=1))))
+
+
+QUESTIONS = {
+    "distance": {"target": ew.targets.at_most(0.3), "bounds": ew.Bounds(outputs=0.05)},
+    "both": {"target": ew.targets.at_most(0.3), "bounds": ew.Bounds(inputs=0.3, outputs=0.05)},
+    "no bounds": {"target": ew.targets.constant(0.3)},
+    "every row": {"target": ew.targets.at_most(0.3)},
+    "share": {"target": ew.targets.share(0.9, below=0.3)},
+    "mean": {"target": ew.targets.mean(0.1)},
+}
+
+
+@pytest.mark.parametrize("seconds", [1, 2, 4, 6, 8, 10, 20, 40])
+@pytest.mark.parametrize("certify", ["in-sample", "held-out"])
+@pytest.mark.parametrize("asked", QUESTIONS)
+def test_a_slow_model_is_not_asked_after_its_time(
+    asked: str, certify: str, seconds: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever time is up in: after it, the model is asked once more, for what is returned."""
+    model = Slow()
+    monkeypatch.setattr(_runs, "time", model)
+    monkeypatch.setattr(_explain, "time", model)
+    found = ew.explain(
+        model,
+        ROWS,
+        certify=certify,
+        settings=ew.Settings(seconds=seconds, draws=99),
+        **QUESTIONS[asked],
+    )
+    assert model.calls <= max(seconds + 1, 2)
+    assert found.ok or found.status.verdict == "not found in the budget"
+
+
+def test_what_was_found_in_time_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search of rows that ends in the middle moves those that have a way by then."""
+    model = Slow()
+    monkeypatch.setattr(_runs, "time", model)
+    monkeypatch.setattr(_explain, "time", model)
+    settings = ew.Settings(seconds=16, draws=99)
+    target = ew.targets.share(0.9, below=0.3)
+    found = ew.explain(model, ROWS, target=target, certify="in-sample", settings=settings)
+    assert model.calls <= 17
+    assert (found.counterfactual != ROWS).any(axis=1).sum() > 50

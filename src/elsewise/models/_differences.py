@@ -11,6 +11,7 @@ import numpy as np
 if TYPE_CHECKING:
     from elsewise.features import Encoder
 
+from elsewise._resources import late
 from elsewise.models._outputs import movable_columns
 
 Evaluate = Callable[[np.ndarray], np.ndarray]
@@ -113,6 +114,8 @@ def looks_smooth(differences: Differences, evaluate: Evaluate, codes: np.ndarray
     """
     codes = codes[: max(2, JUDGED // max(1, 4 * len(differences.columns) * codes.shape[1]))]
     near = differences.slopes(evaluate, codes, factor=1)[:, :, differences.columns]
+    if late():
+        return False
     far = differences.slopes(evaluate, codes, factor=2)[:, :, differences.columns]
     (below, above), (lowest, highest) = (differences.neighbours(codes, f) for f in (1, 2))
     doubled = ((highest - lowest) > 1.5 * (above - below))[:, None, :]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from elsewise._resources import late
 from elsewise.errors import InvalidInput, ModelError
 from elsewise.features import to_pandas
 from elsewise.models._differences import Differences, looks_smooth
@@ -116,7 +117,7 @@ def _slopes(model: FunctionModel, evaluate: FrameModel, probe: np.ndarray) -> Sl
         gradient = model.gradient
         return lambda codes, outputs: _own_slopes(gradient, evaluate, codes, outputs.shape[1])
     smooth = model.smooth
-    if smooth is None:
+    if smooth is None and not late():
         # A model that refuses rows a step away has no use for differences.
         with suppress(ModelError):
             smooth = looks_smooth(Differences.of(evaluate.encoder), evaluate, probe)

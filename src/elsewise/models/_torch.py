@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from elsewise._arrays import Array
-from elsewise._resources import model_threads
+from elsewise._resources import ask_in_time, model_threads
 from elsewise.errors import InvalidInput, ModelError
 from elsewise.models._outputs import (
     PROBES,
@@ -178,6 +178,7 @@ class TorchOutputs:
         """Return the outputs (n, K) of codes (n, p)."""
         import torch
 
+        ask_in_time()
         tensor = self._tensor(codes)
         with torch.no_grad(), evaluating(self.module), model_threads(len(codes)):
             outputs = self._outputs(tensor)
@@ -185,6 +186,7 @@ class TorchOutputs:
 
     def values_and_gradient(self, codes: Array) -> tuple[Array, Array]:
         """Return outputs (n, K) and d output / d codes (n, K, p)."""
+        ask_in_time()
         with model_threads(len(codes)):
             outputs, gradient = self._differentiate(self._tensor(codes))
         return self._like(self._kept(outputs.detach()), codes), self._like(gradient, codes)

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from elsewise._arrays import Array, to_numpy
-from elsewise._resources import current
+from elsewise._resources import TimeIsUp, current, until
 from elsewise.moves._menu import Menu, build_menu
 from elsewise.moves._row_search import Goal, Pool, RowSearch, changed
 from elsewise.moves._slope_ways import offer_slopes
@@ -161,17 +162,23 @@ def _relevance(background: np.ndarray, outputs: np.ndarray) -> np.ndarray:
 
 
 def find_ways(
-    problem: Problem, recorded: QuestionMap, codes: Array, stop: Callable[[], bool] = lambda: False
+    problem: Problem,
+    recorded: QuestionMap,
+    codes: Array,
+    stop: Callable[[], bool] = lambda: False,
+    known: Array | None = None,
 ) -> Ways:
     """Search each of the rows (n, p), a bounded number at a time, until ``stop()``.
 
-    Rows whose first way costs more than the map's ``screen`` keep that way.
+    Rows whose first way costs more than the map's ``screen`` keep that way. ``known`` are their
+    outputs (n, K), where the model has been asked about them.
     """
     plain, wanted = to_numpy(codes).astype(np.float64), recorded.question.wanted
     frozen = to_numpy(broken_rows(problem, codes)).astype(bool)
     inside, front = np.zeros(len(plain), dtype=bool), None
     if wanted is not None:
-        inside = wanted.contains(to_numpy(problem.outputs.values(codes)).astype(np.float64))
+        outputs = problem.outputs.values(codes) if known is None else known
+        inside = wanted.contains(to_numpy(outputs).astype(np.float64))
     else:
         kept = len(recorded.rates) + (recorded.polished > 0.0)
         nothing = np.zeros((2, len(plain), kept))
@@ -179,15 +186,23 @@ def find_ways(
     blocks = _blocks(recorded.menu, np.flatnonzero(~inside & ~frozen))
     hashes, costs = row_noise(plain, problem.seed, 1)[:, 0], np.full(len(plain), np.inf)
     ways = Ways(plain.copy(), plain, costs, hashes, inside, frozen, bool(blocks), front=front)
+    stopped = False
+
+    def is_over() -> bool:
+        nonlocal stopped
+        stopped = stopped or stop()
+        return stopped
+
     for block in blocks:
-        if stop():
-            return ways._replace(stopped=True)
-        if front is None:
-            ways.codes[block], ways.costs[block] = _into(problem, recorded, plain[block])
-        else:
+        with until(is_over, interrupt=True), suppress(TimeIsUp):
+            if front is None:
+                ways.codes[block], ways.costs[block] = _into(problem, recorded, plain[block])
+                continue
             for kept_so, new in zip(front, _traded(problem, recorded, plain[block]), strict=True):
                 kept_so[block] = new
-    return ways
+        if stopped:
+            break
+    return ways._replace(stopped=stopped)
 
 
 def _blocks(menu: Menu, moving: np.ndarray) -> list[np.ndarray]:
@@ -218,8 +233,10 @@ def _into(
     chosen, costs, rows = codes.copy(), np.full(len(codes), np.inf), np.arange(len(codes))
     for inside in FARTHER_INSIDE[1:]:
         if rows.size:
-            chosen[rows], costs[rows] = _inside_by(problem, recorded, codes[rows], inside)
-            outputs = to_numpy(problem.outputs.values(problem.outputs.place(chosen)))
+            with suppress(TimeIsUp):
+                chosen[rows], costs[rows] = _inside_by(problem, recorded, codes[rows], inside)
+            with until(lambda: False):  # no row may move that the model has not been asked about
+                outputs = to_numpy(problem.outputs.values(problem.outputs.place(chosen)))
             missed = np.isfinite(costs) & ~wanted.contains(outputs.astype(np.float64))
             rows = np.flatnonzero(missed)
     chosen[rows], costs[rows] = codes[rows], np.inf
@@ -248,14 +265,15 @@ def _inside_by(
 
     goal = Goal(margins, slopes, inside=inside)
     search = RowSearch.start(problem, recorded.menu, goal, codes)
-    explore(search, -1)
-    near = np.flatnonzero(search.pool.costs[:, -1] <= recorded.screen)
-    search.among(near, refine_donors)
-    for slot in FEW_SLOTS if recorded.slack >= SPARSE else FAR_SLOTS:
-        search.among(near, _search_around, slot)
+    with suppress(TimeIsUp):
+        explore(search, -1)
+        near = np.flatnonzero(search.pool.costs[:, -1] <= recorded.screen)
+        search.among(near, refine_donors)
+        for slot in FEW_SLOTS if recorded.slack >= SPARSE else FAR_SLOTS:
+            search.among(near, _search_around, slot)
     chosen, found = settle(search, recorded.slack, recorded.cells)
     rows = np.flatnonzero(found)
-    if rows.size:
+    with suppress(TimeIsUp):
         chosen[rows] = search.among(rows, put_back, chosen[rows])
     cells = search.cell_costs(chosen)
     costs = cells.sum(axis=-1)
@@ -290,7 +308,8 @@ def _traded(problem: Problem, recorded: QuestionMap, codes: np.ndarray) -> Front
     goal = Goal(margins, slopes, np.array(recorded.rates) * unit, price)
     search = RowSearch.start(problem, recorded.menu, goal, codes)
     here = search.pool.margins[:, [0]].copy()
-    explore(search, 0)
+    with suppress(TimeIsUp):
+        explore(search, 0)
     pools = [search.pool]
     if recorded.polished > 0.0:
         goal = goal._replace(rates=np.array([recorded.polished * unit]))
@@ -306,8 +325,9 @@ def _polished(search: RowSearch) -> Pool:
     best = np.argmin(scores, axis=1)
     parts, rows = (*pool[:3], scores), np.arange(len(best))
     last = search._replace(pool=Pool(*(part[rows, best][:, None] for part in parts)))
-    improve(last, 0)
-    offer_slopes(last, last.pool.codes[:, 0])
+    with suppress(TimeIsUp):
+        improve(last, 0)
+        offer_slopes(last, last.pool.codes[:, 0])
     return last.pool
 
 

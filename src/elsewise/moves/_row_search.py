@@ -99,10 +99,11 @@ class RowSearch(NamedTuple):
         if not rows.size:
             return None
         pool = Pool(*(part[rows] for part in self.pool))
-        answer = search(self._replace(legal=self.legal.take(rows), pool=pool), *more)
-        for part, new in zip(self.pool, pool, strict=True):
-            part[rows] = new
-        return answer
+        try:
+            return search(self._replace(legal=self.legal.take(rows), pool=pool), *more)
+        finally:  # also where time is up on the way
+            for part, new in zip(self.pool, pool, strict=True):
+                part[rows] = new
 
     def ask(self, codes: np.ndarray, worth: np.ndarray | None = None) -> np.ndarray:
         """Return the margins (n, C) of rows (n, C, p); -inf where not worth asking or illegal."""

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from elsewise._arrays import to_numpy
+from elsewise._resources import late
 from elsewise.features import UNREAD, Attribute, Encoder, attributes
 from elsewise.models import Outputs
 from elsewise.request._problem import Problem
@@ -46,7 +47,7 @@ def _unread(encoder: Encoder, model: Outputs, rows: np.ndarray) -> set[int]:
     """Return the places of free columns whose cells in rows (m, p) make no difference."""
     free = [attribute for attribute in attributes(encoder.schema) if attribute.free]
     count = min(len(rows), ROWS, ASKED // (3 * len(free) + 1))
-    if count < 2:
+    if count < 2 or late():
         return set()
     some = np.linspace(0, len(rows) - 1, count).astype(np.intp)
     base, shifts = rows[some], (max(len(rows) // 2, 1), max(len(rows) // 3, 1))
@@ -61,6 +62,8 @@ def _unread(encoder: Encoder, model: Outputs, rows: np.ndarray) -> set[int]:
     rows = rows[:: -(-len(rows) // CONFIRMED)]
     other = np.roll(rows, max(len(rows) // 2, 1), axis=0)
     while unread:
+        if late():
+            return set()
         sets = [unread, *([column] for column in unread)]
         changes = [_changed(rows, columns, other) for columns in sets]
         together, *alone = _makes_none(encoder, model, rows, changes)

@@ -64,12 +64,13 @@ def fit_question(
     later = None if unseen is None else len(unseen)
     if question.kind == "mean":
         return _fit_mean(problem, recorded, later, settings.draws, stop)
-    size, share = problem.factual.shape[0], question.share
+    size, share, ways = problem.factual.shape[0], question.share, None
     if question.kind == "share":
         share = _aimed_share(share, size, later, problem.bounds.confidence)
         if not settings.sparse:  # few changes may be dear where many are cheap
-            recorded = _screened(problem, recorded, share, stop)
-    ways = find_ways(problem, recorded, problem.factual, stop)
+            recorded, ways = _screened(problem, recorded, share, stop)
+    if ways is None:
+        ways = find_ways(problem, recorded, problem.factual, stop, problem.factual_outputs)
     order = np.lexsort((ways.hashes, ways.costs))
     order = order[np.isfinite(ways.costs[order])]
     needed = max(0, math.ceil(share * size - 1e-9) - int(ways.inside.sum()))
@@ -96,13 +97,20 @@ def fit_question(
 
 def _screened(
     problem: Problem, recorded: QuestionMap, share: float, stop: Callable[[], bool]
-) -> QuestionMap:
-    """Return the map that searches on only for rows near enough to be among those that move."""
-    first = find_ways(problem, replace(recorded, screen=NEVER), problem.factual, stop)
+) -> tuple[QuestionMap, Ways | None]:
+    """Return the map that searches on only for rows near enough to be among those that move.
+
+    Where time is up before that, it searches on for none, and their ways are known already.
+    """
+    hasty = replace(recorded, screen=NEVER)
+    first = find_ways(problem, hasty, problem.factual, stop, problem.factual_outputs)
+    if first.stopped:
+        return hasty, first
     needed = math.ceil(share * len(first.costs)) - int(first.inside.sum())
     costs = np.sort(first.costs[np.isfinite(first.costs)])
     wide = math.ceil(SCREENED * max(needed, 0)) + FEWEST_SCREENED
-    return recorded if wide >= costs.size else replace(recorded, screen=float(costs[wide - 1]))
+    screen = recorded.screen if wide >= costs.size else float(costs[wide - 1])
+    return replace(recorded, screen=screen), None
 
 
 def nothing_to_do(problem: Problem, question: Question, settings: Settings) -> Fitted | None:
@@ -203,8 +211,12 @@ def _fit_mean(
     amount = max(0.0, amount)
     ways = find_ways(problem, recorded, problem.factual, stop)
     first = _rate(ways, amount, problem.unit)
-    recorded = replace(recorded, polished=first)
-    ways = find_ways(problem, recorded, problem.factual, stop)
+    polished = replace(recorded, polished=first)
+    more = ways if ways.stopped else find_ways(problem, polished, problem.factual, stop)
+    if more.stopped:
+        ways = ways._replace(stopped=True)
+    else:
+        recorded, ways = polished, more
     if unseen is not None:
         _, gains, _ = ways.trades(_rate(ways, amount, problem.unit))
         spread = float(np.var(gains if question.relative else before + sign * gains))

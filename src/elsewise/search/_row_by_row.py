@@ -88,8 +88,10 @@ def _all_ways(
     if unseen is None:
         return ways
     if len(ways.costs) + len(unseen) < problem.factual.shape[0]:
-        return find_ways(problem, found.recorded, problem.factual, stop)
-    others = find_ways(problem, found.recorded, take_rows(problem.factual, unseen), stop)
+        known = problem.factual_outputs
+        return find_ways(problem, found.recorded, problem.factual, stop, known)
+    codes, known = (take_rows(part, unseen) for part in (problem.factual, problem.factual_outputs))
+    others = find_ways(problem, found.recorded, codes, stop, known)
     return merged_ways(ways, others, unseen)
 
 

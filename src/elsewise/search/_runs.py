@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Generator, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple, TypeVar
 
+from elsewise._resources import TimeIsUp, until
 from elsewise.request import Problem
 from elsewise.search._loop import State, init, step
 from elsewise.settings import Fixed, Settings
@@ -28,6 +29,24 @@ KICK_LOGIT = {True: 3.0, False: 0.0}
 KICK_ITERATIONS = 8
 # Share of the time budget for binding the model and the search; the rest is the certificate's.
 SEARCHED = 0.75
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """Whether the search has to end with what it has."""
+
+    deadline: float
+    """As `time.perf_counter` has it; infinity: there is none."""
+    stop: ShouldStop | None
+    """Tells the search to stop."""
+
+    def __call__(self) -> bool:
+        """Tell whether time is up or the search was told to stop."""
+        return self.over() or (self.stop is not None and self.stop())
+
+    def over(self) -> bool:
+        """Tell whether time is up."""
+        return self.deadline < math.inf and time.perf_counter() >= self.deadline
 
 
 class Outcome(StrEnum):
@@ -61,17 +80,22 @@ class Search(NamedTuple):
     settings: Settings
     first: State
     """The rows before they move."""
-    should_stop: ShouldStop
+    should_stop: Clock
 
 
 def begin(problem: Problem, settings: Settings, stop: ShouldStop | None = None) -> Search:
     """Return a search that is at its start; its time budget, if any, begins to run now."""
-    should_stop = clock(settings.seconds, stop)
+    should_stop = stop if isinstance(stop, Clock) else clock(settings.seconds, stop)
     return Search(problem, settings, init(problem, settings), should_stop)
 
 
-def clock(seconds: float | None, stop: ShouldStop | None, since: float | None = None) -> ShouldStop:
-    """Tell whether time is up or the search was told to stop.
+def clock(
+    seconds: float | None,
+    stop: ShouldStop | None,
+    since: float | None = None,
+    share: float = SEARCHED,
+) -> Clock:
+    """Return what tells whether time is up or the search was told to stop.
 
     Parameters
     ----------
@@ -81,11 +105,12 @@ def clock(seconds: float | None, stop: ShouldStop | None, since: float | None = 
         Tells the search to stop.
     since
         When the budget began to run, as `time.perf_counter` has it; None: now.
+    share
+        The share of the budget after which time is up.
     """
     if seconds is None:
-        return stop or (lambda: False)
-    deadline = (time.perf_counter() if since is None else since) + SEARCHED * seconds
-    return lambda: time.perf_counter() >= deadline or (stop is not None and stop())
+        return Clock(math.inf, stop)
+    return Clock((time.perf_counter() if since is None else since) + share * seconds, stop)
 
 
 def finish(search: Generator[State, None, T]) -> tuple[T, list[State]]:
@@ -111,12 +136,24 @@ def logit_of(state: State) -> float:
     return min(max(logit, -LOGIT_SPAN), LOGIT_SPAN)
 
 
+def advance(search: Search, state: State) -> State | None:
+    """Return the state after another step, or None where time is up before its end."""
+    if search.should_stop():
+        return None
+    try:
+        with until(search.should_stop.over, interrupt=True):
+            return step(search.problem, state)
+    except TimeIsUp:
+        return None
+
+
 def run(search: Search, state: State, iterations: int) -> Generator[State, None, State]:
     """Repeat the step until rows rest, iterations run out or time is up; returns the last state."""
     for _ in range(min(iterations, search.settings.iterations)):
-        if search.should_stop():
+        later = advance(search, state)
+        if later is None:
             break
-        state = step(search.problem, state)
+        state = later
         yield state
         if state.record.change <= search.settings.epsilon:
             break

@@ -123,7 +123,8 @@ def _none(search: Search) -> Generator[State, None, Solution]:
     """Sweep eta, and go to the output distance of the knee at the least input distance."""
     ends = yield from trace(search)
     if all(state.record.inputs == 0 for state in ends):
-        return Solution(search.first, Outcome.NOTHING_MOVES)
+        moves = Outcome.OUT_OF_TIME if search.should_stop() else Outcome.NOTHING_MOVES
+        return Solution(search.first, moves)
     cost = selection_cost(search.problem)
     level = knee_level([state.record.outputs for state in ends])
     # From the nearest point that lacks a little: rows that have gone farther find back less well.

@@ -13,8 +13,16 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from elsewise.request import Problem
-from elsewise.search._loop import State, step
-from elsewise.search._runs import LOGIT_SPAN, Outcome, Search, Solution, at_logit, logit_of
+from elsewise.search._loop import State
+from elsewise.search._runs import (
+    LOGIT_SPAN,
+    Outcome,
+    Search,
+    Solution,
+    advance,
+    at_logit,
+    logit_of,
+)
 from elsewise.search._sides import Side
 
 # A pass has at most this many iterations, and at most this many times the settings' own.
@@ -186,9 +194,10 @@ def track_bound(
     patience = PATIENCE if last else LESS_PATIENCE
     aim, ratio, idle = (1.0 - ROOM) * side.bound, 1.0, 0
     for iteration in range(iterations):
-        if search.should_stop():
+        later = advance(search, at_logit(state, control.logit))
+        if later is None:
             break
-        state = step(problem, at_logit(state, control.logit))
+        state = later
         yield state
         if iteration < pace.pushes:
             continue
@@ -259,9 +268,12 @@ def _donated(search: Search, side: Side, state: State) -> Generator[State, None,
     """
     state = closest = replace(state, stock=replace(state.stock, donors=True))
     for logit in DONOR_LOGITS:
-        if search.should_stop() or side.limit(closest) <= side.bound:
+        if side.limit(closest) <= side.bound:
             break
-        state = step(search.problem, at_logit(state, logit))
+        later = advance(search, at_logit(state, logit))
+        if later is None:
+            break
+        state = later
         yield state
         closest = min(closest, state, key=side.limit)
     return closest
