@@ -235,7 +235,8 @@ class Settings:
     """Stop when rows move less than this (root mean square, in standard deviations of a row)."""
     seconds: float | None = None
     """Time budget of the whole answer, binding the model included: after three quarters of it the
-    search ends with the best so far, and the certificate has the rest."""
+    search ends with the best so far, and the certificate has the rest. A call of the model is never
+    broken off, and a certificate takes its time where there are many rows."""
     directions: int = 64
     """At least this many directions, in complete orthonormal blocks."""
     draws: int = 999

@@ -236,9 +236,16 @@ def _fit_mean(
 
 def _rate(ways: Ways, amount: float, unit: float) -> float:
     """The smallest rate at which rows gain ``amount`` on average, or the largest one tried."""
-    low, high = 1e-9 / unit, 1e12 / unit
+    assert ways.front is not None  # the search of a mean keeps it
+    low, high, gains = 1e-9 / unit, 1e12 / unit, np.zeros(len(ways.costs))
+    # Rows that were not searched gain nothing.
+    some = np.flatnonzero(ways.front[1].any(axis=1))
+    costs, gained, codes = (part[some] for part in ways.front)
+    part = ways._replace(front=(costs, gained, codes))
     for _ in range(100):
         middle = math.sqrt(low * high)
-        _, gains, _ = ways.trades(middle)
+        if not low < middle < high:
+            break
+        _, gains[some], _ = part.trades(middle)
         low, high = (low, middle) if gains.mean() >= amount else (middle, high)
     return high

@@ -72,6 +72,8 @@ def _both(search: Search, inputs: Side, outputs: Side) -> Generator[State, None,
             best, best_rank = state, rank
     if inputs.met(best) and outputs.met(best):
         return Solution(best, Outcome.NOTHING_TO_DO if best is first else Outcome.MET)
+    if search.should_stop():
+        return Solution(best, Outcome.OUT_OF_TIME)
     # Eta may have narrowed away from a feasible value: the least output distance that the input
     # bound allows decides whether there is one.
     tightest = yield from one_bound(search, inputs)

@@ -160,9 +160,11 @@ def one_bound(search: Search, side: Side) -> Generator[State, None, Solution]:
 
 def _least_violating(search: Search, side: Side, states: list[State]) -> Solution:
     """The least violating iterate, and what is reachable; x' comes first."""
+    if search.should_stop():  # no time for limits either
+        return Solution(min(states, key=side.seen), Outcome.OUT_OF_TIME)
     closest = min(states, key=side.limit)
     least = side.at_most(closest, side.draws)
-    if least <= side.bound and not search.should_stop():
+    if least <= side.bound:
         return Solution(closest, _moved(closest))
     return Solution(closest, why_not(search, *states), side.name, least)
 
