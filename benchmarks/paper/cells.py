@@ -43,7 +43,7 @@ CALIBRATION_SEEDS = (100, 101, 102)
 FOREST_VALIDITY = 0.98
 """Share of valid rows that is asked for where nothing is published."""
 NETWORK_METHODS = (
-    "ours",
+    *methods.COSTS,
     "DISCOUNT",
     "DiCE genetic",
     "DiCE random",
@@ -53,7 +53,8 @@ NETWORK_METHODS = (
 )
 FOREST_SEEDS = 3
 """Trees are run with so many seeds at most: dice-ml takes long to ask them."""
-FOREST_METHODS = ("ours", "DiCE genetic", "DiCE random", "AReS", "GLOBE-CE legal")
+FOREST_METHODS = (*methods.COSTS, "DiCE genetic", "DiCE random", "AReS", "GLOBE-CE legal")
+BOTH_TARGETS = (*methods.COSTS, "DISCOUNT")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -84,7 +85,7 @@ def cells_of(seeds: Iterable[int]) -> list[Cell]:
                     continue
                 for method in NETWORK_METHODS if network else FOREST_METHODS:
                     targets = ["ones"]
-                    if dataset == "COMPAS" and network and method in ("ours", "DISCOUNT"):
+                    if dataset == "COMPAS" and network and method in BOTH_TARGETS:
                         targets.append("at least 0.6")
                     found += [
                         Cell(dataset=dataset, model=model, seed=seed, method=method, target=target)
@@ -160,7 +161,9 @@ def pattern_of(name: str) -> str:
 
 def run_bounds(store: Store, cells: Sequence[Cell], jobs: int) -> None:
     """Calibrate what our cells need and is missing."""
-    needed = dict.fromkeys((c.dataset, c.model, c.target) for c in cells if c.method == "ours")
+    needed = dict.fromkeys(
+        (c.dataset, c.model, c.target) for c in cells if c.method in methods.COSTS
+    )
     missing = [key for key in needed if store.read(_bound_place(*key)) is None]
     tasks = (delayed(_calibrate)(store.folder, *key) for key in missing)
     with tqdm(total=len(missing), desc="bounds", unit="bound") as bar:
@@ -183,9 +186,10 @@ def _finished(store: Store, cell: Cell) -> dict[str, Any]:
     """Run one cell."""
     question = ask(cell.dataset, cell.model, cell.seed)
     extra: dict[str, Any] = {}
-    if cell.method == "ours":
+    if cell.method in methods.COSTS:
         extra["bound"] = bound = calibrated(store, cell.dataset, cell.model, cell.target)
-        explanation, seconds = timed(lambda: methods.ours(question, cell.target, bound))
+        asked = question, cell.target, bound, methods.COSTS[cell.method]
+        explanation, seconds = timed(lambda: methods.ours(*asked))
     elif cell.method == "DISCOUNT":
         explanation, seconds = timed(lambda: methods.published(question, cell.target))
     else:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 from benchmarks.paper import published
-from benchmarks.paper.methods import TARGETS
+from benchmarks.paper.methods import COSTS, TARGETS
 from benchmarks.paper.models import NETWORKS
 from benchmarks.paper.pictures import plt, save
 from benchmarks.paper.questions import ask
@@ -20,7 +20,7 @@ from elsewise.plots._draw import COUNTERFACTUAL, CYCLE, FACTUAL, MARKERS, dress,
 __all__ = ["frontier", "frontier_curves", "overview"]
 
 OURS = "#cc3311"
-RIVALS = [name for name in LABELS if name not in ("ours", "GLOBE-CE legal")]
+RIVALS = [name for name in LABELS if name not in (*COSTS, "GLOBE-CE legal")]
 STYLES = {
     name: {"color": colour, "marker": marker}
     for name, colour, marker in zip(RIVALS, CYCLE, MARKERS, strict=True)

@@ -41,6 +41,7 @@ def page(cells: pd.DataFrame, drawn: dict[str, dict[str, Any]]) -> str:
         missed=_missed(missed),
         accuracies=tables.accuracies(networks),
         bounds=tables.bounds(cells),
+        against=tables.against_papers_cost(cells),
         calibration=", ".join(map(str, CALIBRATION_SEEDS)),
         dice_seconds=f"{DICE_SECONDS:g}",
         dice_found=_dice(networks),

@@ -88,6 +88,12 @@ class Case:
         return sliced_ot(self.embedded[1], self.embedded[0])
 
     @cached_property
+    def row_move(self) -> float:
+        """Root mean square distance between a row and what becomes of it."""
+        before, after, _ = self.embedded
+        return float(np.sqrt(np.mean(np.sum((after - before) ** 2, axis=1))))
+
+    @cached_property
     def diversity(self) -> float:
         """Mean distance between counterfactual rows."""
         return diversity(self.embedded[1])
@@ -134,6 +140,9 @@ METRICS: dict[str, Metric] = {
         lambda case: float(case.changed.any(axis=1).mean()), "share of rows that changed"
     ),
     "cells changed": Metric(lambda case: float(case.changed.mean()), "share of cells that changed"),
+    "row move": Metric(
+        lambda case: case.row_move, "root mean square move of a row, in standard deviations"
+    ),
     "nearest": Metric(
         lambda case: float(nearest_distances(case.embedded[1], case.embedded[2]).mean()),
         "mean distance of a counterfactual row to the nearest background row (plausibility)",

@@ -190,7 +190,35 @@ def test_every_question_has_every_method_once() -> None:
     listed = cells.cells_of([0, 1])
     assert len(set(listed)) == len(listed) == len({cell.place for cell in listed})
     legal = [c for c in listed if c.target != "ones"]
-    assert {(c.dataset, c.method) for c in legal} == {("COMPAS", "ours"), ("COMPAS", "DISCOUNT")}
+    both = ("ours", "ours by default", "DISCOUNT")
+    assert {(c.dataset, c.method) for c in legal} == {("COMPAS", method) for method in both}
+
+
+def test_each_method_says_how_far_rows_move_and_how_many_cells_change() -> None:
+    found = grid(**{"ours by default": {"ot": 0.1, "row move": 0.5, "cells changed": 0.2}})
+    for measure in ("mmd", "ares cost", "ares cost published"):
+        found[measure] = 1.0
+    shown = tables.table_one(found.fillna(1.0), "HELOC").splitlines()
+    place = shown[0].split(" | ").index("root mean square move")
+    assert shown[0].split(" | ")[place + 1] == "cells changed"
+    defaults = [line.split(" | ") for line in shown if "its defaults" in line]
+    assert [line[place : place + 2] for line in defaults] == 3 * [["0.50", "0.20"]]
+    assert tables.against_papers_cost(found.fillna(1.0)).startswith("OT is 2.0 times")
+
+
+def test_the_row_move_is_that_of_single_rows(small: questions.Question) -> None:
+    """Two rows that change places move; their distribution does not."""
+    rows = small.rows[:2].reset_index(drop=True)
+    found = from_counterfactuals(
+        small.model, rows, rows[::-1].reset_index(drop=True), method="swap", schema=small.schema
+    )
+    measures = measured(replace(small, rows=rows), found)
+    scales = [small.schema[name].scale for name in ("a", "b")]
+    assert measures["ot"] == pytest.approx(0.0, abs=1e-12)
+    assert measures["row move"] == pytest.approx(
+        np.linalg.norm((rows.loc[1] - rows.loc[0]) / scales)
+    )
+    assert measures["cells changed"] == 1.0
 
 
 def test_the_loosest_bound_that_will_do_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
