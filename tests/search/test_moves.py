@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 import elsewise as ew
 from elsewise.errors import InvalidInput
+from elsewise.maps import apply_map
 
 NUMBERS = ["a", "b"]
 Score = Callable[[pd.DataFrame], np.ndarray]
@@ -111,6 +113,34 @@ def test_taking_changes_back_breaks_nothing(seed: int, model: str, bounds: str) 
     pd.testing.assert_frame_equal(again, tidy.counterfactual, rtol=0, atol=1e-9)
     parts = [tidy.apply(part) for part in (tidy.factual[:7], tidy.factual[7:])]
     pd.testing.assert_frame_equal(pd.concat(parts), again, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("model", list(MODELS))
+@pytest.mark.parametrize("name", list(TARGETS))
+def test_taking_changes_back_leaves_arrived_rows_where_they_are_wanted(
+    model: str, name: str
+) -> None:
+    """Also on rows the map has not seen: within what is asked, and within the bound of it."""
+    bound = 0.12 if name.startswith("at") else 0.06
+    found = explain(model, TARGETS[name], ew.Bounds(outputs=bound), 5, sparse=True)
+    problem, recorded = found.problem, found.map
+    near = recorded.motion.near
+    assert near is not None
+    assert 0.0 < near <= bound
+    first = [step for step in recorded.steps if step.sparsity == 0.0]
+    assert len(first) < len(recorded.steps)
+    for frame in (found.factual, rows(200, 6)):
+        codes = found.encoder.encode(frame)
+        began, before, after = (
+            falls_short(
+                name, np.asarray(apply_map(problem, replace(recorded, steps=part), codes).outputs)
+            )
+            for part in ((), tuple(first), recorded.steps)
+        )
+        for level in (0.0, near):
+            held = (before <= level) & (began > level)
+            assert (after[held] <= level + 1e-9).all()
+            assert held.any() or level == 0.0
 
 
 def test_fewer_cells_change_where_that_costs_little() -> None:

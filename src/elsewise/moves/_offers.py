@@ -215,7 +215,8 @@ def obeying(problem: Problem, codes: Array, worth: Array) -> Array:
 def no_worse(now: MoveContext, outputs: Array, costs: Array, row: Array | None = None) -> Array:
     """Costs (S,) of rows that would have these outputs; infinite where one would be worse off.
 
-    Worse is farther from what an at_most, at_least or share target asks than the row began.
+    Worse is farther from what an at_most, at_least or share target asks than the row began; where
+    changes are taken back, also farther than ``Motion.near`` if the row is nearer now.
 
     Parameters
     ----------
@@ -226,7 +227,13 @@ def no_worse(now: MoveContext, outputs: Array, costs: Array, row: Array | None =
     if began is None or not isinstance(target, Derived):
         return costs
     xp = namespace(outputs)
-    most = (began if row is None else take(began, row)) + SAME * now.problem.unit
+    same, near = SAME * now.problem.unit, now.motion.near
+    if now.step.sparsity > 0 and near is not None:
+        here = target.shortfall(now.rows.outputs)
+        for level in (near, 0.0):
+            held = (here <= level + same) & (began > level)
+            began = xp.where(held, xp.full_like(began, level), began)
+    most = (began if row is None else take(began, row)) + same
     return xp.where(target.shortfall(outputs) <= most, costs, xp.full_like(costs, np.inf))
 
 

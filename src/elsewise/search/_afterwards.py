@@ -24,14 +24,18 @@ LATER = (0.0, 0.0, 0.05, 0.1)
 LOSS = 1.01
 # If it is this much farther after the first rest, it will not get there in a few more.
 HOPELESS = 1.3
-# Prices of a changed cell that are gone through, doubling, in squared standard deviations.
-FIRST_PRICE, LAST_PRICE = 0.01, 100.0
+# Prices of a changed cell that are gone through, in squared standard deviations: each is so many
+# times the last; where one is too much, what is left is gone through by the root of that.
+FIRST_PRICE, LAST_PRICE, RISE = 0.01, 100.0, 2.0
 # Iterations at each price.
-ITERATIONS = 4
+ITERATIONS = 5
 # Tables of more numbers and categories are not tidied: each is offered back to every row.
 MOST_UNITS = 256
-# Logits of eta added where a price breaks a bound, and where rows move too far instead.
-MORE, LESS = (0.5, 1.0), (-1.0, -2.0, -3.0)
+# What is added to the logit of eta where a price breaks a bound, and where rows move too far
+# instead; between one that does the first and one that does the second is their mean.
+MORE, LESS = 0.25, -0.5
+# Etas tried at a price.
+TRIES = 6
 
 
 def find_shorter_map(
@@ -81,11 +85,11 @@ def tidied(search: Search, solution: Solution) -> Generator[State, None, Solutio
         sides.append(distance_side(problem, settings, LOSS * state.record.outputs))
     distance = selection_distance(problem)
     farthest = [(1.0 + budget) * far(state) for far in (row_move, distance)]
-    logit, price = logit_of(state), FIRST_PRICE
+    logit, price, rise = logit_of(state), FIRST_PRICE, RISE
     while price <= LAST_PRICE:
         priced = replace(state, stock=replace(state.stock, sparsity=price))
-        tries = [0.0]
-        for more in tries:
+        more, broken, far = 0.0, None, None
+        for _ in range(TRIES):
             if should_stop():
                 return solution._replace(state=state)
             later = yield from run(search, at_logit(priced, logit + more), ITERATIONS)
@@ -94,9 +98,18 @@ def tidied(search: Search, solution: Solution) -> Generator[State, None, Solutio
             if near and met:
                 state, logit = later, logit + more
                 break
-            if more == 0.0 and (near or met):
-                tries += LESS if met else MORE
+            broken, far = (broken, more) if met else (more, far)
+            more = _between(broken, far)
         else:
-            break
-        price *= 2.0
+            if rise < RISE:
+                break
+            price, rise = price / rise, math.sqrt(rise)
+        price *= rise
     return solution._replace(state=state)
+
+
+def _between(broken: float | None, far: float | None) -> float:
+    """The next addition to a logit, after one with which a bound broke and one too far."""
+    if broken is None or far is None:
+        return LESS + far if broken is None else MORE + broken
+    return (broken + far) / 2.0

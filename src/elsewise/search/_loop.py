@@ -114,6 +114,7 @@ def init(problem: Problem, settings: Settings) -> State:
             tau=settings.tau,
             noise=settings.start_noise,
             population_weight=1.0 if gradient else settings.population_weight,
+            near=problem.bounds.outputs or 0.0,
         )
         sides = prepare_sides(problem, population, settings.smoothing)
         level = problem.bounds.side_level
