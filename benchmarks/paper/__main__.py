@@ -24,6 +24,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="make paper", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="one seed, a page under runs/paper")
     parser.add_argument("--seeds", type=int, default=SEEDS, help="seeds 0, 1, ...")
+    parser.add_argument("--dice-seeds", type=int, default=SEEDS, help="of these with DiCE")
     parser.add_argument("--jobs", type=int, default=2, help="questions run side by side")
     parser.add_argument(
         "--redo", nargs="*", default=[], help="methods (or 'bounds', 'figures') to forget first"
@@ -40,7 +41,9 @@ def main() -> None:
         print(f"{name}: {store.forget(cells.pattern_of(name))} forgotten")
     seeds = range(1 if arguments.quick else arguments.seeds)
     wanted = [
-        c for c in cells.cells_of(seeds) if arguments.only is None or c.method in arguments.only
+        c
+        for c in cells.cells_of(seeds, arguments.dice_seeds)
+        if arguments.only is None or c.method in arguments.only
     ]
     cells.run_bounds(store, wanted, arguments.jobs)
     cells.run_cells(store, wanted, arguments.jobs)

@@ -92,7 +92,8 @@ def _dice(cells: pd.DataFrame) -> str:
     capped = int((runs["wall seconds"] >= DICE_SECONDS).sum())
     least = number(float(runs["found"].min()), 2)
     return (
-        f"{capped} of {len(runs)} runs met it; something was found for at least {least} of the rows"
+        f"{_seeds(runs)}; {capped} of {len(runs)} runs met it; something was found for at least "
+        f"{least} of the rows"
     )
 
 

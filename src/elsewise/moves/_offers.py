@@ -229,7 +229,7 @@ def no_worse(now: MoveContext, outputs: Array, costs: Array, row: Array | None =
     xp = namespace(outputs)
     same, near = SAME * now.problem.unit, now.motion.near
     if now.step.sparsity > 0 and near is not None:
-        here = target.shortfall(now.rows.outputs)
+        here: Array = target.shortfall(now.rows.outputs)
         for level in (near, 0.0):
             held = (here <= level + same) & (began > level)
             began = xp.where(held, xp.full_like(began, level), began)

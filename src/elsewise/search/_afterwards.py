@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
 
 from elsewise.search._loop import State, init
@@ -85,31 +85,42 @@ def tidied(search: Search, solution: Solution) -> Generator[State, None, Solutio
         sides.append(distance_side(problem, settings, LOSS * state.record.outputs))
     distance = selection_distance(problem)
     farthest = [(1.0 + budget) * far(state) for far in (row_move, distance)]
+
+    def fits(later: State) -> tuple[bool, bool]:
+        near = row_move(later) <= farthest[0] and distance(later) <= farthest[1]
+        return near, all(side.met(later) for side in sides)
+
     logit, price, rise = logit_of(state), FIRST_PRICE, RISE
-    while price <= LAST_PRICE:
+    while price <= LAST_PRICE and not should_stop():
         priced = replace(state, stock=replace(state.stock, sparsity=price))
-        more, broken, far = 0.0, None, None
-        for _ in range(TRIES):
-            if should_stop():
-                return solution._replace(state=state)
-            later = yield from run(search, at_logit(priced, logit + more), ITERATIONS)
-            near = row_move(later) <= farthest[0] and distance(later) <= farthest[1]
-            met = all(side.met(later) for side in sides)
-            if near and met:
-                state, logit = later, logit + more
-                break
-            broken, far = (broken, more) if met else (more, far)
-            more = _between(broken, far)
-        else:
-            if rise < RISE:
-                break
+        found = yield from _at_price(search, priced, logit, fits)
+        if found is not None:
+            state, logit = found
+        elif rise == RISE:
             price, rise = price / rise, math.sqrt(rise)
+        else:
+            break
         price *= rise
     return solution._replace(state=state)
 
 
-def _between(broken: float | None, far: float | None) -> float:
-    """The next addition to a logit, after one with which a bound broke and one too far."""
-    if broken is None or far is None:
-        return LESS + far if broken is None else MORE + broken
-    return (broken + far) / 2.0
+def _at_price(
+    search: Search, priced: State, logit: float, fits: Callable[[State], tuple[bool, bool]]
+) -> Generator[State, None, tuple[State, float] | None]:
+    """Look for an eta at which rows are near enough and meet every bound; returns it with them."""
+    more, broken, far = 0.0, -math.inf, math.inf
+    for _ in range(TRIES):
+        if search.should_stop():
+            break
+        later = yield from run(search, at_logit(priced, logit + more), ITERATIONS)
+        near, met = fits(later)
+        if near and met:
+            return later, logit + more
+        if not near and not met:
+            break
+        broken, far = (broken, more) if met else (more, far)
+        if math.isfinite(far - broken):
+            more = (broken + far) / 2.0
+        else:
+            more += LESS if met else MORE
+    return None
