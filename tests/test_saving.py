@@ -102,6 +102,21 @@ def check_same_changes(loaded: ew.Explanation, saved: ew.Explanation) -> None:
     pd.testing.assert_frame_equal(changes, expected, check_exact=True)
 
 
+def test_background_and_clusters_come_back_so_that_policies_are_the_same(tmp_path: Path) -> None:
+    rng = np.random.default_rng(5)
+    rows = pd.DataFrame({"debt": rng.normal(2, 1, 240), "late": rng.integers(0, 9, 240)})
+    past = pd.DataFrame({"debt": rng.normal(0, 2, 90), "late": rng.integers(0, 4, 90)})
+
+    def risk(frame: pd.DataFrame) -> np.ndarray:
+        return np.asarray(1.0 / (1.0 + np.exp(-frame["debt"] - 0.3 * frame["late"])))
+
+    asked = {"target": ew.targets.at_most(0.5), "background": past, "progress": False}
+    saved = ew.explain(risk, rows, clusters=np.arange(240) // 3, certify="held-out", **asked)
+    loaded = ew.load(saved.save(tmp_path / "run"), model=risk)
+    assert str(loaded.policy(k=2)) == str(saved.policy(k=2))
+    pd.testing.assert_frame_equal(loaded.plausibility(), saved.plausibility(), check_exact=True)
+
+
 # --- round trips ----------------------------------------------------------------------------------
 
 

@@ -21,7 +21,7 @@ from elsewise.moves import QuestionMap, Rows
 from elsewise.request import Problem, Verdict
 from elsewise.search import Iteration
 from elsewise.settings import Settings
-from elsewise.text import format_distinct, percent
+from elsewise.text import figure, format_distinct, percent
 
 if TYPE_CHECKING:
     from elsewise.analysis import Effects, Frontier, Groups, Stability
@@ -76,7 +76,7 @@ class Status:
         """Which bound binds, what would be reachable, how many rows would do, and why."""
         rows = "" if self.rows_needed is None else f"needs about {self.rows_needed:,} rows"
         bound = "" if self.binding is None else f"binding: {self.binding}"
-        near = "" if self.reachable is None else f"reachable: {self.reachable:.3g}"
+        near = "" if self.reachable is None else f"reachable: {figure(self.reachable, 3)}"
         return ", ".join(part for part in (bound, near, rows, self.reason) if part)
 
     @property
@@ -302,7 +302,7 @@ class Explanation:
                 at_most, bound = format_distinct(side.at_most, side.bound)
                 parts.append(f"{name} {at_most} {'<=' if side.met else '>'} {bound}")
             elif not asked:
-                parts.append(f"{name} {side.at_most:.3g}")
+                parts.append(f"{name} {figure(side.at_most, 3)}")
         level = certificate.confidence
         kind = f"{certificate.kind}, {'exact' if level is None else percent(level, exact=True)}"
         tail = f"; {status.remedy}" if status.remedy else ""

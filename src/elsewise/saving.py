@@ -184,6 +184,7 @@ def _arrays(explanation: Explanation) -> dict[str, np.ndarray]:
     steps = explanation.map.steps
     arrays = {
         "factual": to_numpy(explanation.problem.factual),
+        "background": to_numpy(explanation.problem.background),
         "counterfactual": to_numpy(explanation.rows.codes),
         "outputs": explanation.outputs,
         "factual_outputs": explanation.factual_outputs,
@@ -193,6 +194,8 @@ def _arrays(explanation: Explanation) -> dict[str, np.ndarray]:
     if isinstance(explanation.map, QuestionMap):
         menu = _fields(explanation.map.menu)
         arrays |= {f"menu_{name}": values for name, values in menu.items()}
+    if explanation.problem.clusters is not None:
+        arrays["clusters"] = explanation.problem.clusters
     tables = [_tables(step) for step in steps]
     for name in tables[0] if tables else ():
         given = [table[name] for table in tables]
@@ -238,6 +241,8 @@ def _rebuild(saved: _Saved, model: Any, rules: Mapping[str, Callable[[Any], Any]
     outputs: Outputs = part_of("outputs", _NoModel, description=model_name)
     index = part("index", unpack_index)
     with damaged(saved.place, f"is damaged in {ARRAYS}"):
+        # Runs of older versions have neither a background, for which the rows do, nor clusters.
+        arrays = {"background": arrays["factual"], "clusters": np.empty(0, dtype=int)} | arrays
         _check_arrays(arrays, encoder, (len(index), outputs.columns))
     encoder = encoder.keep_given(arrays["factual"])
     encoder, precise = replace(encoder, schema=encoder.schema.with_functions(rules)), outputs
@@ -263,11 +268,12 @@ def _rebuild(saved: _Saved, model: Any, rules: Mapping[str, Callable[[Any], Any]
         outputs=outputs,
         precise=precise,
         target=part("target", targets.from_dict),
-        background=factual,
+        background=outputs.place(arrays["background"]),
         obeys=encoder.obeys if encoder.restricted else None,
         bounds=part_of("bounds", Bounds),
         unit=part("unit", _positive) if "unit" in saved.record else 1.0,
         seed=part("seed", check_seed),
+        clusters=arrays["clusters"] if arrays["clusters"].size else None,
     )
     return Explanation(
         problem=problem,
@@ -305,6 +311,14 @@ def _check_arrays(arrays: dict[str, np.ndarray], encoder: Encoder, shape: tuple[
         encoder.check_codes(arrays[name])
     for name in ("outputs", "factual_outputs"):
         _check_table(arrays[name], (rows, outputs), "f")
+    given, clusters = arrays["background"], arrays["clusters"]
+    _check_table(given, (len(given), len(encoder.columns)), "f", holes=True)
+    # Where cells are missing that no explained row lacks, those of a row stand in.
+    encoder.check_codes(np.where(np.isnan(given), arrays["factual"][:1], given))
+    if clusters.size:
+        _check_table(clusters, (rows,), "i")
+        if not 0 <= clusters.min() <= clusters.max() < rows:
+            raise ValueError("clusters that are not numbered")
 
 
 def _check_table(

@@ -7,7 +7,16 @@ import unicodedata
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-__all__ = ["amount", "format_distinct", "nearest", "one_line", "percent", "several", "visible"]
+__all__ = [
+    "amount",
+    "figure",
+    "format_distinct",
+    "nearest",
+    "one_line",
+    "percent",
+    "several",
+    "visible",
+]
 
 
 def amount(value: float) -> str:
@@ -20,9 +29,19 @@ def amount(value: float) -> str:
     """
     if not math.isfinite(value):
         return "unknown" if math.isnan(value) else ("infinite" if value > 0 else "-infinite")
-    if abs(value) >= 1000:
-        return f"{value:,.0f}"
-    return f"{value + 0.0:.3g}"
+    return f"{value:,.0f}" if abs(value) >= 1000 else figure(value + 0.0, 3)
+
+
+def figure(value: float, digits: int = 4) -> str:
+    """Return a number with so many digits, or with all before the point where those are more.
+
+    Examples
+    --------
+    >>> figure(0.12345), figure(8839.21), figure(17310.4), figure(1234567.0, 6), figure(999.7, 3)
+    ('0.1235', '8,839', '17,310', '1,234,567', '1,000')
+    """
+    text = f"{value:,.{digits}g}"
+    return f"{value:,.0f}" if "e+" in text else text
 
 
 def percent(share: float, *, exact: bool = False, fine: bool = False) -> str:
@@ -42,11 +61,15 @@ def percent(share: float, *, exact: bool = False, fine: bool = False) -> str:
     --------
     >>> [percent(x) for x in (0.317, 0.004, 0.0, 0.99999, float("nan"))]
     ['32%', '0.4%', '0%', '99.99%', 'unknown']
+    >>> percent(6.1e-7), percent(-1e-9, exact=True)
+    ('under 0.0001%', 'above -0.0001%')
     >>> percent(0.975), percent(0.975, exact=True), percent(0.68251, fine=True)
     ('98%', '97.5%', '68.3%')
     """
     if not math.isfinite(share):
         return amount(share)
+    if 0 < abs(share) < 1e-6:
+        return "under 0.0001%" if share > 0 else "above -0.0001%"
     if exact:
         return f"{100 * share:.4g}%"
     if fine and 0.0095 <= abs(share) < 0.995:
@@ -66,7 +89,7 @@ def format_distinct(value: float, bound: float, digits: int = 3) -> tuple[str, s
     """
     shown = ("", "")
     for precision in range(digits, 18):
-        shown = (f"{value:.{precision}g}", f"{bound:.{precision}g}")
+        shown = (figure(value, precision), figure(bound, precision))
         if shown[0] != shown[1] or value == bound:
             break
     return shown

@@ -142,6 +142,21 @@ def test_a_half_of_the_background_gives_scales_and_values(explanation: ew.Explan
     assert one.schema["home"] == asked.schema["home"]
 
 
+def test_clusters_are_asked_again_with_everything_else() -> None:
+    """Without them other rows were held out, and limits counted copies as rows."""
+    few = pd.DataFrame(np.random.default_rng(0).normal(size=(30, 2)), columns=["a", "b"])
+    rows = few.loc[np.repeat(few.index, 10)].reset_index(drop=True)
+    answer = ew.explain(
+        ew.models.function(lambda frame: frame["a"] + 0.2 * frame["b"], smooth=True),
+        rows,
+        target=ew.targets.shift(0.5),
+        clusters=np.arange(300) // 10,
+        settings=ew.Settings(iterations=3, draws=99),
+    )
+    table = answer.stability(seeds=2, progress=False).sensitivity
+    assert table.loc["trim 0", "inputs"] == table.loc["as given", "inputs"]
+
+
 def test_scales_that_cannot_be_measured_stay() -> None:
     schema = ew.Schema.infer(ROWS)
     codes = np.full((4, 3), np.nan)

@@ -21,6 +21,7 @@ from elsewise.moves import Rows
 from elsewise.request import Bounds, Kind, Problem, Request, ask, halve, populate
 from elsewise.search import State, begin, knee, knee_reason, monotone_front, pareto_front, trace
 from elsewise.settings import Settings
+from elsewise.text import figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -74,11 +75,11 @@ class Frontier:
         return plots.frontier(self, ax)
 
     def __repr__(self) -> str:
-        shown, here = self.table.to_string(index=False, float_format="{:.4g}".format), self.knee
+        shown, here = self.table.to_string(index=False, float_format=figure), self.knee
         inputs, outputs = (self.table[side].iloc[here] for side in ("inputs", "outputs"))
         return (
             f"Frontier of {len(self.table)} points ({self.kind}, {self.rows:,} rows); knee at "
-            f"inputs {inputs:.3g}, outputs {outputs:.3g}: {self.reason}. "
+            f"inputs {figure(inputs, 3)}, outputs {figure(outputs, 3)}: {self.reason}. "
             "Each limit is for a point named beforehand; one chosen after looking may be farther"
             f"\n{shown}"
         )

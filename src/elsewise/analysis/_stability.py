@@ -19,7 +19,7 @@ from elsewise.features import Feature, Schema
 from elsewise.measure import input_comparison, output_comparison, output_directions
 from elsewise.moves import Rows
 from elsewise.request import Kind, Request, populate
-from elsewise.text import percent
+from elsewise.text import figure, percent
 from elsewise.transport import direction_blocks
 
 # The input distance of the answer is measured again on this many draws of directions.
@@ -48,7 +48,8 @@ class Stability:
     def __repr__(self) -> str:
         low, high = self.spread["lowest"], self.spread["highest"]
         inputs, outputs = (
-            f"{low[name]:.3g} to {high[name]:.3g}" for name in ("input distance", "output distance")
+            f"{figure(low[name], 3)} to {figure(high[name], 3)}"
+            for name in ("input distance", "output distance")
         )
         largest = str(self.sensitivity.loc[GIVEN, "largest"])
         ends = f"{percent(low[SHARE + largest])} to {percent(high[SHARE + largest])}"
@@ -158,6 +159,7 @@ def _asked(explanation: Explanation) -> Request:
         certify="auto" if kind is Kind.POPULATION else kind.value,
         seed=problem.seed,
         settings=explanation.settings,
+        clusters=problem.clusters,
     )
 
 

@@ -23,6 +23,7 @@ from elsewise.errors import InvalidInput, MissingExtra, bad_column
 from elsewise.explanation import Explanation
 from elsewise.features import Schema
 from elsewise.request import check_seed, generator
+from elsewise.text import figure
 
 if TYPE_CHECKING:
     import dask.dataframe as dd
@@ -316,7 +317,7 @@ def what_more_rows_buy(explanation: Explanation, total: int) -> str:
         return f"{text}; there are no more"
     more = min(4 * rows, rows * total // drawn)
     limits = " and ".join(
-        f"{limit_with(side, rows, more):.4g} ({name}, now {side.at_most:.4g})"
+        f"{figure(limit_with(side, rows, more))} ({name}, now {figure(side.at_most)})"
         for name, side in (("inputs", certificate.inputs), ("outputs", certificate.outputs))
     )
     return f"{text}; with {more:,} the limits would be about {limits}"

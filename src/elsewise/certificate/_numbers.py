@@ -10,7 +10,7 @@ import numpy as np
 from elsewise.confidence import Interval, Method, mean_interval, share_above, share_interval
 from elsewise.request import Kind, Problem
 from elsewise.targets import Derived, DistributionTarget, Question, ResolvedShare, Sample
-from elsewise.text import percent
+from elsewise.text import figure, percent
 
 ROUNDING = 1e-9
 
@@ -232,7 +232,7 @@ def read_out(
         of = f" of class {labels[column]}" if labels else f", column {column + 1}"
         which = of if len(cuts) > 1 else ""
         old, new = before[:, column], after[:, column]
-        cut = percent(cutoff, exact=True) if probability else f"{cutoff:.4g}"
+        cut = percent(cutoff, exact=True) if probability else figure(cutoff)
         for name, end in ((f"mean {called}", None), (f"share at or {side} {cut}", cutoff)):
             found.append(
                 Readout(

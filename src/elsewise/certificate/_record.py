@@ -11,6 +11,7 @@ from elsewise.certificate._wording import asked_sentence, certificate_lines, not
 from elsewise.confidence import Interval
 from elsewise.errors import from_mapping
 from elsewise.request import Kind, Verdict
+from elsewise.text import figure
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,8 +64,10 @@ class Evidence:
             return f"not certifiable with these rows: {needed}"
         distance = self.estimate if self.debiased is None else self.debiased
         if self.upper_limit is None:
-            return f"the distance itself is {distance:.4g}"
-        return f"probably no number of rows will do: the distance itself is about {distance:.4g}"
+            return f"the distance itself is {figure(distance)}"
+        return (
+            f"probably no number of rows will do: the distance itself is about {figure(distance)}"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from elsewise.request import Kind
-from elsewise.text import format_distinct, percent
+from elsewise.text import figure, format_distinct, percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -71,7 +71,7 @@ def interval_text(interval: Interval, share: bool = False) -> str:
     """
 
     def shown(value: float) -> str:
-        return percent(value, fine=True) if share else f"{value:.4g}"
+        return percent(value, fine=True) if share else figure(value)
 
     if interval.lower is None or interval.upper is None:
         return shown(interval.estimate)
@@ -139,7 +139,7 @@ def asked_sentence(certificate: Certificate) -> str:
     unseen = "unseen " if certificate.kind is Kind.HELD_OUT else ""
     counted, parts = f"{certificate.rows:,} {unseen}rows", []
     for name, side in (bounded if bounded or certificate.moves_bound else sides).items():
-        found, at_most = f"{side.estimate:.3g} reached on {counted}", f"{side.at_most:.3g}"
+        found, at_most = f"{figure(side.estimate, 3)} reached on {counted}", figure(side.at_most, 3)
         if side.bound is not None:
             at_most, bound = format_distinct(side.at_most, side.bound)
             found = f"at most {bound} asked, {found}"
@@ -195,13 +195,13 @@ def certificate_lines(certificate: Certificate) -> Iterator[str]:
 
 
 def _side_text(side: Evidence) -> str:
-    shown, bound = f"{side.at_most:.4g}", ""
+    shown, bound, untrimmed = figure(side.at_most), "", figure(side.untrimmed)
     if side.bound is not None:
         shown, against = format_distinct(side.at_most, side.bound, 4)
         bound = f" {'<=' if side.met else '>'} bound {against}"
-    parts = [f"distance {side.estimate:.4g} (untrimmed {side.untrimmed:.4g})"]
+    parts = [f"distance {figure(side.estimate)} (untrimmed {untrimmed})"]
     if side.upper_limit is None:
-        parts = [f"distance {shown}{bound} (untrimmed {side.untrimmed:.4g})"]
+        parts = [f"distance {shown}{bound} (untrimmed {untrimmed})"]
     else:
         parts.append(f"upper limit {shown}{bound}")
     if side.probability is not None:

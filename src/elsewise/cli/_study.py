@@ -21,7 +21,7 @@ from elsewise.errors import InvalidInput, from_mapping
 from elsewise.explanation import Explanation
 from elsewise.report import summary
 from elsewise.request import Bounds
-from elsewise.text import amount, nearest, visible
+from elsewise.text import format_distinct, nearest, visible
 
 ASSERTION = re.compile(
     r"\s*([a-z]+(?:_[a-z]+)*)\s*(<=|>=|==|!=|<|>)\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)\s*",
@@ -134,7 +134,7 @@ def findings(study: Study, explanation: Explanation) -> list[Finding]:
             fix = f"did you mean {nearest(name, known)!r}"
             raise InvalidInput(f"assertions[{place}]", expected, repr(name), fix)
         holds = COMPARISONS[comparison](known[name], number)
-        made.append(Finding(text, holds, f"{name} is {amount(known[name])}"))
+        made.append(Finding(text, holds, f"{name} is {format_distinct(known[name], number)[0]}"))
     return made
 
 

@@ -436,7 +436,7 @@ def _numbers(feature: Feature, column: pd.Series[Any], dtype: Any) -> np.ndarray
         fix = "change their unit, or infer a schema from this frame"
     elif known.size < values.size and isinstance(dtype, np.dtype) and dtype.kind in "iu":
         expected, received = f"no missing values, which {dtype} cannot hold", "a missing value"
-        fix = "encode this frame with its own encoder: Schema.encoder(frame)"
+        fix = "leave such rows out, or make the column of the explained rows float64 beforehand"
     elif feature.kind is Kind.INTEGER and parts.size:
         expected, received = "whole numbers, as in the schema", f"{parts[0]:g}"
         fix = "read the column as continuous: Schema.continuous(name)"

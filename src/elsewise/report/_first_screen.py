@@ -10,7 +10,7 @@ from elsewise.certificate import stayed_lines
 from elsewise.policy import summary_of
 from elsewise.report._render import Scale
 from elsewise.report._view import bounds_words, capital, meaning
-from elsewise.text import amount, format_distinct, percent
+from elsewise.text import amount, figure, format_distinct, percent
 
 if TYPE_CHECKING:
     from elsewise.certificate import Evidence, Reached
@@ -114,7 +114,7 @@ def _side_tiles(view: View) -> list[Tile]:
     now, then = map(view.level, view.means)
     tiles = [(f"mean {view.output}", then, f"{now} before")]
     for name, side in view.explanation.certificate.sides.items():
-        limit, bound = f"{side.at_most:.3g}", ""
+        limit, bound = figure(side.at_most, 3), ""
         if side.bound is not None:
             limit, shown = format_distinct(side.at_most, side.bound)
             bound = f", bound {shown}"

@@ -18,7 +18,7 @@ from elsewise.plots import charts
 from elsewise.policy import summary_of
 from elsewise.report._render import Card, Change, Section, Table, bar_cells, cell_text, frame_table
 from elsewise.report._view import View, capital, drift, fingerprints, interval_words
-from elsewise.text import amount, one_line, percent
+from elsewise.text import amount, figure, one_line, percent
 
 if TYPE_CHECKING:
     from elsewise.analysis import Effects, Frontier, Stability
@@ -259,7 +259,7 @@ def certificate_tables(certificate: Certificate, output: str = "") -> list[Table
     for name, side in certificate.sides.items():
         level = "–" if side.probability is None else probability_text(side.probability)
         known = side.estimate, side.untrimmed, side.upper_limit, side.bound
-        shown = ("–" if value is None else f"{value:.4g}" for value in known)
+        shown = ("–" if value is None else figure(value) for value in known)
         sides.append((name, *shown, level, side.method, str(side.directions)))
     numbers = "distance", "untrimmed", "upper limit", "bound", "P", "method", "directions"
     found = [Table("Distances", ("side", *numbers), sides)]
@@ -302,7 +302,7 @@ def _joint(view: View) -> Section | None:
     if not largest.size:
         return None
     names, pairs = [str(one.name) for one in numbers], zip(i[largest], k[largest], strict=True)
-    rows = [(names[a], names[b], f"{before[a, b]:.2f}", f"{after[a, b]:.2f}") for a, b in pairs]
+    rows = [(names[a], names[b], f"{before[a, b]:z.2f}", f"{after[a, b]:z.2f}") for a, b in pairs]
     text = "The distance compares joint distributions, so relations between features count."
     tables = [Table("Correlations that change most", ("feature", "and", "before", "after"), rows)]
     return Section("joint", "Does the population hang together?", [text], tables, folded=True)

@@ -24,7 +24,7 @@ import numpy as np
 
 from elsewise._arrays import Array, to_numpy
 from elsewise.errors import InvalidInput, from_mapping, share_fix
-from elsewise.targets._checks import columns_of, level_of, rows_of
+from elsewise.targets._checks import columns_of, level_of, rows_of, text
 from elsewise.targets._distribution import (
     DistributionTarget,
     family_of,
@@ -311,7 +311,7 @@ def quantile(q: float, value: float) -> Share:
         fix = share_fix(q, "0.5 is the median")
         raise InvalidInput("q", expected="a level in (0, 1)", received=repr(q), fix=fix)
     asked = share(q, below=_number("value", value))
-    return replace(asked, said=f"quantile({q:g}, {value:g})")
+    return replace(asked, said=f"quantile({q:g}, {text(value)})")
 
 
 def label(of: int | str) -> Share:

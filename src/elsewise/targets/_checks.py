@@ -9,6 +9,7 @@ import numpy as np
 
 from elsewise._arrays import LARGEST, to_numpy
 from elsewise.errors import InvalidInput
+from elsewise.text import figure
 
 Level = float | tuple[float, ...]
 """A number for all output columns, or one number per column."""
@@ -66,4 +67,4 @@ def columns_of(level: Level) -> int | None:
 def text(level: Level) -> str:
     if isinstance(level, tuple):
         return f"[{', '.join(map(text, level))}]"
-    return f"{level:g}" if np.isfinite(level) else "any"
+    return figure(level, 6).replace(",", "") if np.isfinite(level) else "any"

@@ -10,7 +10,7 @@ import numpy as np
 from elsewise.errors import InvalidInput, share_fix
 from elsewise.targets._rowwise import Constant, Derived
 from elsewise.targets._wanted import Wanted
-from elsewise.text import percent
+from elsewise.text import figure, percent
 
 if TYPE_CHECKING:
     from elsewise.targets import Target
@@ -83,7 +83,7 @@ class Question:
         if self.kind != "mean":
             return percent(value, fine=True)
         if not self.probability:
-            return f"{value:.4g}"
+            return figure(value)
         return f"{100 * value:.3g} points" if self.relative else percent(value, fine=True)
 
     def condition(self, name: str = "") -> str:
@@ -109,7 +109,7 @@ class Question:
         way, ends = (
             ("at least", self.wanted.lower) if self.wanted.lower else ("at most", self.wanted.upper)
         )
-        end = percent(ends[0], exact=True) if self.probability else f"{ends[0]:g}"
+        end = percent(ends[0], exact=True) if self.probability else figure(ends[0], 6)
         called = self.output(name)
         if self.passing:
             return f"{self.passing} ({called} {way} {end})"

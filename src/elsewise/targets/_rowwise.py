@@ -154,12 +154,12 @@ class Constant(Derived):
     @property
     def name(self) -> str:
         """How the target was asked for."""
-        more = "" if self.tolerance is None else f", tolerance={self.tolerance:g}"
+        more = "" if self.tolerance is None else f", tolerance={text(self.tolerance)}"
         return f"constant({text(self.level)}{more})"
 
     def describe(self) -> str:
         """Return the target in words."""
-        within = "" if self.tolerance is None else f" within {self.tolerance:g}"
+        within = "" if self.tolerance is None else f" within {text(self.tolerance)}"
         return f"every output equal to {text(self.level)}{within}"
 
     def to_dict(self) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from elsewise._arrays import LARGEST, Array, namespace, to_numpy
 from elsewise.errors import Check, InvalidInput, check_fields, share_fix
 from elsewise.targets._rowwise import Derived
 from elsewise.targets._wanted import Wanted
-from elsewise.text import percent
+from elsewise.text import figure, percent
 
 CHECKS = {
     "value": Check(
@@ -89,8 +89,8 @@ class Share:
             return f"class {self.label or self.of} the most likely"
         way = "at most" if self.below else "at least"
         if self.of is None:
-            return f"with an output of {way} {self.cutoff:g}"
-        return f"{self.of} (output {way} {self.cutoff:g})"
+            return f"with an output of {way} {figure(self.cutoff, 6)}"
+        return f"{self.of} (output {way} {figure(self.cutoff, 6)})"
 
     def describe(self) -> str:
         """Return the target in words."""
