@@ -316,7 +316,7 @@ def _check_arrays(arrays: dict[str, np.ndarray], encoder: Encoder, shape: tuple[
     # Where cells are missing that no explained row lacks, those of a row stand in.
     encoder.check_codes(np.where(np.isnan(given), arrays["factual"][:1], given))
     if clusters.size:
-        _check_table(clusters, (rows,), "i")
+        _check_table(clusters[:, None], (rows, 1), "i")
         if not 0 <= clusters.min() <= clusters.max() < rows:
             raise ValueError("clusters that are not numbered")
 
