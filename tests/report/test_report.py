@@ -353,3 +353,31 @@ def test_summary_is_json(explanation: ew.Explanation) -> None:
 
 def test_percentages_and_lines() -> None:
     assert one_line("a\nb" * 100, 10).endswith("…")
+
+
+def test_a_headline_about_distances_says_the_verdict_where_bounds_are_missed() -> None:
+    rows = pd.DataFrame({"a": np.random.default_rng(0).normal(size=(120))})
+    answer = ew.explain(
+        ew.models.function(lambda frame: frame["a"], smooth=True),
+        rows,
+        target=ew.targets.sample(np.linspace(-1.0, 2.0, 12)),
+        bounds=ew.Bounds(outputs=0.35),
+        certify="held-out",
+        progress=False,
+    )
+    assert answer.status.verdict is ew.Verdict.REACHED
+    assert report.headline(answer).startswith("Reached, not certified: ")
+    few = ew.explain(lambda frame: frame["a"], rows[:12], target=ew.targets.shift(0.5))
+    # One line for both sides, which have the same reason.
+    assert [line.partition(":")[0] for line in few.certificate.notices] == ["inputs, outputs"]
+    with pytest.raises(ew.errors.InvalidInput, match=r"targets\.at_most\(0\.0\d+\)"):
+        few.policy()
+
+
+def test_one_row_that_is_put_back_is_one() -> None:
+    rows = pd.DataFrame({"a": np.arange(30.0), "b": np.arange(30.0) % 7})
+    schema = ew.Schema.infer(rows).only("b")
+    answer = ew.explain(
+        lambda frame: frame["a"], rows, target=ew.targets.at_most(28.0), schema=schema
+    )
+    assert "(1 row is put back: " in str(answer.status)

@@ -185,11 +185,14 @@ class Certificate:
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """Why a limit or an interval may be too small, one by one; empty if there is no reason."""
+        """Why limits or intervals may be too small, one line for those alike; empty if not so."""
         said = [(name, side.notice) for name, side in self.sides.items()]
         said += [(each.name, each.after.notice) for each in self.readouts]
         said += [("move of a row", self.row_move.notice)] if self.row_move else []
-        return tuple(f"{name}: {notice}" for name, notice in said if notice)
+        names: dict[str, list[str]] = {}
+        for name, notice in said:
+            names.setdefault(notice, []).append(name)
+        return tuple(f"{', '.join(alike)}: {said}" for said, alike in names.items() if said)
 
     def to_dict(self) -> dict[str, Any]:
         """Return every number and sentence as JSON values; `from_dict` reads it back."""

@@ -154,7 +154,7 @@ def asked_sentence(certificate: Certificate) -> str:
 def stayed_lines(reached: Reached) -> Iterator[str]:
     """Yield why rows do not arrive, reason by reason."""
     for reason, count in reached.stayed:
-        yield f"{count:,} rows are put back: {reason}"
+        yield f"{count:,} {'row is' if count == 1 else 'rows are'} put back: {reason}"
 
 
 def certificate_lines(certificate: Certificate) -> Iterator[str]:
@@ -207,5 +207,6 @@ def _side_text(side: Evidence) -> str:
     if side.probability is not None:
         parts.append(f"P {probability_text(side.probability)}")
     directions = f"{side.directions} direction{'s' if side.directions > 1 else ''}"
-    values = "" if side.target_values is None else f", {side.target_values:,} target values"
+    count = side.target_values
+    values = "" if count is None else f", {count:,} target value{'s' if count > 1 else ''}"
     return f"{', '.join(parts)}  [{side.method}, {directions}{values}]"

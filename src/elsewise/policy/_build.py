@@ -23,7 +23,7 @@ from elsewise.policy._rule import Condition, grow_rule, rule_words
 from elsewise.policy._select import Caps, choose_actions, is_served, serve
 from elsewise.request import Kind, Verdict, halve
 from elsewise.targets import Question, Share, Target, question_of, resolve
-from elsewise.text import amount, percent
+from elsewise.text import amount, figure, percent
 
 if TYPE_CHECKING:
     from elsewise.explanation import Explanation
@@ -133,7 +133,9 @@ def _question(explanation: Explanation, target: Any) -> Question:
         known = resolve(given, explanation.factual_outputs, getattr(outputs, "labels", ()))
         asked = question_of(known, outputs.columns, probability=outputs.probability)
     if asked is None or asked.wanted is None:
-        fix = "say when a row arrives: explanation.policy(target=targets.at_most(0.5))"
+        level = 0.5 if outputs.probability else float(np.median(explanation.factual_outputs[:, 0]))
+        said = f"targets.at_most({figure(level, 3).replace(',', '')})"
+        fix = f"say when a row arrives: explanation.policy(target={said})"
         expected = "at_least, at_most, share, label, or constant with a tolerance"
         raise InvalidInput("target", expected, getattr(given, "name", repr(given)), fix)
     return asked

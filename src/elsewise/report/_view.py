@@ -17,7 +17,7 @@ from elsewise._arrays import to_numpy
 from elsewise.analysis import changes, columns_of, embedded, ks, psi
 from elsewise.certificate import move_sentence, reached_sentence, stayed_lines
 from elsewise.measure import FAR
-from elsewise.request import Kind
+from elsewise.request import Kind, Verdict
 from elsewise.text import amount, format_distinct, one_line, percent
 
 if TYPE_CHECKING:
@@ -116,7 +116,9 @@ class View:
         goes = f"the mean {self.output} goes from {now} to {then}."
         if self.explanation.ok:
             return f"{rows}: {goes}"
-        return f"Not reached within the bounds: {rows}, and {goes}"
+        missed = "not reached within the bounds"
+        verdict = missed if status.verdict is Verdict.NOT_REACHED else str(status.verdict)
+        return f"{capital(verdict)}: {rows}, and {goes}"
 
     def first_changes(self) -> tuple[str, ...]:
         """Return the features with the largest effect on the output, and how they change."""
