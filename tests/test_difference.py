@@ -631,3 +631,10 @@ def test_the_command(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert answer["exit_code"] == 0
     assert run("before.csv", "after.csv", *options, "--of", "share:much") == 2
     assert run("before.csv", "none.csv", *options) == 2
+
+
+def test_what_is_only_rounding_is_nothing() -> None:
+    rng = np.random.default_rng(4)
+    rows = pd.DataFrame({"a": rng.normal(size=300), "b": rng.normal(size=300)})
+    found = ew.difference(lambda frame: frame["a"] / 3.0, rows[:150], rows[150:])
+    assert (found.table().loc["b", ["part", "low", "high", "detectable"]] == 0).all()

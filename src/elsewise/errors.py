@@ -211,8 +211,8 @@ _WORDS = {int: "a whole number", float: "a number", str: "text", bool: "True or 
 def _in_words(kind: Any) -> str:
     if get_origin(kind) in (Union, UnionType):
         return " or ".join(map(_in_words, get_args(kind)))
-    if get_origin(kind) is dict:
-        return "a table"
+    if get_origin(kind) in (dict, tuple):
+        return "a table" if get_origin(kind) is dict else "a list"
     if isinstance(kind, type) and issubclass(kind, Enum):
         return "one of " + ", ".join(repr(member.value) for member in kind)
     return "None" if kind is NoneType else _WORDS.get(kind, getattr(kind, "__name__", str(kind)))

@@ -543,3 +543,13 @@ def test_targets_and_limits_are_read() -> None:
     limits: Any = parse_bounds(" inputs = 0.2 , trim=0.1")
     assert (limits.inputs, limits.outputs, limits.trim) == (0.2, None, 0.1)
     assert parse_bounds(None) == ew.Bounds()
+
+
+def test_a_reader_that_has_gone_is_no_error(tmp_path: Path) -> None:
+    pd.DataFrame({"a": [1.5, 2.0, 3.0]}).to_csv(tmp_path / "rows.csv", index=False)
+    read, write = os.pipe()
+    os.close(read)
+    command = [sys.executable, "-m", "elsewise", "schema", "rows.csv"]
+    ended = subprocess.run(command, cwd=tmp_path, stdout=write, stderr=subprocess.PIPE, check=False)
+    os.close(write)
+    assert (ended.returncode, ended.stderr) == (141, b"")

@@ -374,6 +374,17 @@ def test_a_headline_about_distances_says_the_verdict_where_bounds_are_missed() -
         few.policy()
 
 
+def test_rows_asked_for_within_bounds_are_asked_for_in_words() -> None:
+    rows = pd.DataFrame({"a": np.random.default_rng(0).normal(size=60)})
+    bounds = ew.Bounds(outputs=0.3)
+    answer = ew.explain(
+        lambda frame: frame["a"], rows, target=ew.targets.at_most(0.5), bounds=bounds
+    )
+    assert (
+        "for all of them to end up with a wage of at most 0.5, or as near to it as the bounds ask?"
+    ) in report.render(answer, output="wage")
+
+
 def test_one_row_that_is_put_back_is_one() -> None:
     rows = pd.DataFrame({"a": np.arange(30.0), "b": np.arange(30.0) % 7})
     schema = ew.Schema.infer(rows).only("b")

@@ -144,8 +144,12 @@ def _answer(
     plan = match(*near, np.random.default_rng([seed, *b"match"]))
     found, spread, ends = _attributed(samples, plan, seed, progress)
     error = np.zeros(count + 1) if same else np.sqrt(np.diag(spread))
+    # What is nothing but rounding is nothing.
+    tiny = 1e-13 * max(map(abs, ends))
+    error = np.where(error > tiny, error, 0.0)
     limit = critical_value(spread, confidence, np.random.default_rng([seed, *b"limits"])) * error
     parts = np.append(found.parts, ends[1] - ends[0])
+    parts = np.where(np.abs(parts) > tiny, parts, 0.0)
     names = [*(column.name for column in samples.columns), "(change)"]
     table = pd.DataFrame(
         {

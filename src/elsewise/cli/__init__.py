@@ -11,6 +11,7 @@ written to standard output: the keys of `elsewise.report.summary`, and ``exit_co
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import sys
 import time
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 
 __all__ = ["main"]
 
-CERTIFIED, FAILED, BAD_INPUT, NOT_FEASIBLE, INTERRUPTED = 0, 1, 2, 3, 130
+CERTIFIED, FAILED, BAD_INPUT, NOT_FEASIBLE, INTERRUPTED, PIPE_CLOSED = 0, 1, 2, 3, 130, 141
 COMMAND, POLICY = "command.json", "policy.json"
 
 
@@ -288,6 +289,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         with ended_by(give_up):
             given = PARSER.parse_args(typed)
             code = given.run_command(given)
+    except BrokenPipeError:
+        # Whoever read the output has gone, as "| head" does: nobody is left to be told.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = PIPE_CLOSED
     except (KeyboardInterrupt, ElsewiseError, OSError) as error:
         code = INTERRUPTED if isinstance(error, KeyboardInterrupt) else BAD_INPUT
         message = _in_words(error)

@@ -18,6 +18,7 @@ from elsewise.analysis import changes, columns_of, embedded, ks, psi
 from elsewise.certificate import move_sentence, reached_sentence, stayed_lines
 from elsewise.measure import FAR
 from elsewise.request import Kind, Verdict
+from elsewise.targets import question_of
 from elsewise.text import amount, format_distinct, one_line, percent
 
 if TYPE_CHECKING:
@@ -138,17 +139,23 @@ class View:
     def question(self) -> str:
         """Return what was asked, as the question that the page answers."""
         start = f"What would have to be different about {self.rows:,} rows for"
-        reached, target = self.explanation.certificate.reached, self.explanation.problem.target
+        reached, problem = self.explanation.certificate.reached, self.explanation.problem
         if reached is None:
-            wanted = target.describe() if hasattr(target, "describe") else target.name
-            return f"{start} the model to give {wanted}?"
-        question, asked = reached.question, reached.asked
+            target, outputs = problem.target, problem.outputs
+            question = question_of(target, outputs.columns, probability=outputs.probability)
+            if question is None or question.wanted is None:
+                wanted = target.describe() if hasattr(target, "describe") else target.name
+                return f"{start} the model to give {wanted}?"
+            asked = None if question.kind == "every" else question.asked
+            near = ", or as near to it as the bounds ask"
+        else:
+            question, asked, near = reached.question, reached.asked, ""
         if question.kind == "mean":
             verb, number = "move by" if question.relative else "be", question.number(question.mean)
             return f"{start} their mean {question.output(self.name)} to {verb} {number}?"
         most = "at most " if question.falling else ""
         share = "all of them" if asked is None else f"{most}{percent(asked, exact=True)} of them"
-        return f"{start} {share} to end up {question.condition(self.name)}?"
+        return f"{start} {share} to end up {question.condition(self.name)}{near}?"
 
     def change_lines(self, most: int | None = None) -> list[tuple[str, str, str]]:
         """Return name, effect and change of each feature, largest effect on the output first."""
