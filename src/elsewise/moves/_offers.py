@@ -216,7 +216,7 @@ def no_worse(now: MoveContext, outputs: Array, costs: Array, row: Array | None =
     """Costs (S,) of rows that would have these outputs; infinite where one would be worse off.
 
     Worse is farther from what an at_most, at_least or share target asks than the row began; where
-    changes are taken back, also farther than ``Motion.near`` if the row is nearer now.
+    changes are taken back, also than it is now, beyond ``Motion.near``.
 
     Parameters
     ----------
@@ -230,9 +230,7 @@ def no_worse(now: MoveContext, outputs: Array, costs: Array, row: Array | None =
     same, near = SAME * now.problem.unit, now.motion.near
     if now.step.sparsity > 0 and near is not None:
         here: Array = target.shortfall(now.rows.outputs)
-        for level in (near, 0.0):
-            held = (here <= level + same) & (began > level)
-            began = xp.where(held, xp.full_like(began, level), began)
+        began = xp.minimum(began, xp.clip(here, near, None))
     most = (began if row is None else take(began, row)) + same
     return xp.where(target.shortfall(outputs) <= most, costs, xp.full_like(costs, np.inf))
 

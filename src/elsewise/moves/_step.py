@@ -50,8 +50,8 @@ class Motion:
     population_weight: float = 1.0
     """Share of the transported anchor in the anchor; the rest is the factual row."""
     near: float | None = None
-    """How near to what an at_most, at_least or share target asks a row has arrived: where changes
-    are taken back it stays so near. None: nothing keeps it there."""
+    """How near to what an at_most, at_least or share target asks is near enough: where changes are
+    taken back a row stays so near, or no farther than it is. None: nothing keeps it there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,6 +21,7 @@ from elsewise.measure import SideMeasure, Sides, measure_sides, prepare_sides
 from elsewise.moves import Motion, MoveContext, Rows, Step, Stock, move, start
 from elsewise.request import Population, Problem, generator, populate
 from elsewise.settings import Balance, Settings
+from elsewise.targets import ResolvedShare
 from elsewise.transport import direction_blocks, directions_like
 
 # Directions of more dimensions are drawn again when they are needed again.
@@ -109,12 +110,14 @@ def init(problem: Problem, settings: Settings) -> State:
     """Line 1: the start, x' (plus noise for the paper's gradient step)."""
     with using(settings.resources):
         population, gradient = populate(problem), settings.step == "gradient"
+        # A share counts the rows that pass: nearly is not enough.
+        near = 0.0 if isinstance(problem.target, ResolvedShare) else problem.bounds.outputs or 0.0
         motion = Motion(
             gradient=gradient,
             tau=settings.tau,
             noise=settings.start_noise,
             population_weight=1.0 if gradient else settings.population_weight,
-            near=problem.bounds.outputs or 0.0,
+            near=near,
         )
         sides = prepare_sides(problem, population, settings.smoothing)
         level = problem.bounds.side_level
