@@ -10,7 +10,13 @@ import pytest
 
 import elsewise as ew
 from elsewise.certificate import share_limit
-from elsewise.confidence import Comparison, certificate_limit, clustered_limit
+from elsewise.confidence import (
+    Comparison,
+    certificate_limit,
+    clustered_limit,
+    mean_interval,
+    share_interval,
+)
 from elsewise.errors import InvalidInput
 from elsewise.request import Request, halve, pose
 
@@ -117,3 +123,14 @@ def test_a_share_and_a_move_are_limited_by_cluster():
 def test_clusters_that_make_no_sense_are_refused(labels):
     with pytest.raises(InvalidInput, match="clusters: expected"):
         explain(customers(300, 1), clusters=labels)
+
+
+def test_few_clusters_are_noticed_beside_what_was_asked() -> None:
+    values = np.random.default_rng(0).normal(size=90)
+    for count, told in ((5, "only 5 clusters"), (30, "")):
+        labels = np.arange(90) % count
+        for found in (
+            mean_interval(values, 0.9, np.random.default_rng(0), None, labels),
+            share_interval(values, 0.5, 0.9, labels),
+        ):
+            assert (told in found.notice) if told else not found.notice

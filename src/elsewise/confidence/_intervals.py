@@ -18,6 +18,9 @@ INDEPENDENT = "Rows are independent draws; holds for every number of rows."
 # Past this skewness, divided by the root of the number of rows, a mean carries a notice; squared
 # moves, of which the farthest counts twice, past the second number.
 SKEWED, SKEWED_MOVES = 0.25, 0.4
+# Student's t does not know how few clusters stand behind a spread: 95 % limits of normal numbers
+# held in 85 % of samples of two, 92 % of five and 94 % of ten clusters.
+FEWEST_CLUSTERS = 10
 SUPPORT = "give the range of the outputs (support), or more rows"
 KNOWN = "The rows are the whole population, so that the number is known."
 
@@ -246,7 +249,18 @@ def share_interval(
     hits = float(np.sum(past)) * (n / values.size)
     lower, upper = 1.0 - share_above(n - hits, n, side), share_above(hits, n, side)
     found = Interval(share, lower, upper, level, "Clopper-Pearson", INDEPENDENT)
-    return found if clusters is None else replace(found, **by_cluster(found))
+    return (
+        found if clusters is None else _few_doubted(replace(found, **by_cluster(found)), clusters)
+    )
+
+
+def _few_doubted(found: Interval, clusters: np.ndarray) -> Interval:
+    """Return an interval with a notice where there are too few clusters for it."""
+    count = len(np.unique(clusters))
+    if count >= FEWEST_CLUSTERS or found.notice:
+        return found
+    said = f"the interval may be too short, because there are only {count} clusters"
+    return replace(found, notice=f"{said}: more clusters help")
 
 
 def _clustered(
@@ -265,7 +279,8 @@ def _clustered(
     low, high = support or (-math.inf, math.inf)
     lower = max(low, interval.estimate - factor * (interval.estimate - interval.lower))
     upper = min(high, interval.estimate + factor * (interval.upper - interval.estimate))
-    return replace(interval, lower=lower, upper=upper, **by_cluster(interval))
+    found = replace(interval, lower=lower, upper=upper, **by_cluster(interval))
+    return _few_doubted(found, clusters)
 
 
 def design_factor(influences: np.ndarray, clusters: np.ndarray) -> float:
