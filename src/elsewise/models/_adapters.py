@@ -218,6 +218,31 @@ _LIBRARIES: dict[str, tuple[str, Callable[[Any], Asked]]] = {
 """The method that marks a native booster of each library, and what is asked of one."""
 
 
+def booster_of(final: Any, method: str) -> Callable[[np.ndarray], Any] | None:
+    """Return how a booster is asked about an array without the checks of its scikit-learn face.
+
+    Whether it says the same is for the caller to find out; None where there is no such way.
+    """
+    library = type(final).__module__.partition(".")[0]
+    if library == "catboost":
+        # As it keeps numbers itself, so that none has to be converted one by one.
+        ask = getattr(final, method)
+        return lambda rows: ask(np.asfortranarray(rows, dtype=np.float32))
+    if library == "lightgbm":
+        predict = partial(final.booster_.predict, num_threads=max(final.n_jobs or 0, 0))
+    elif library == "xgboost" and (booster := final.get_booster()).attr("best_iteration") is None:
+        predict = partial(booster.inplace_predict, missing=final.missing, validate_features=False)
+    else:
+        return None
+
+    def outputs(rows: np.ndarray) -> Any:
+        found = predict(rows)
+        second = method == "predict_proba" and np.ndim(found) == 1
+        return np.vstack((1.0 - found, found)).T if second else found
+
+    return outputs
+
+
 # Models whose predictions are probabilities; so are those of a GLM with a binomial family.
 PROBABILITIES = frozenset({"Logit", "Probit", "MNLogit", "OrderedModel"})
 

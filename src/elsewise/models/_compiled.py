@@ -7,6 +7,7 @@ pipeline itself; the two are compared before the first is used.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,7 +16,7 @@ import pandas as pd
 from scipy import sparse
 
 from elsewise._resources import CELL_BYTES, FEWEST_ROWS, MEMORY, current, model_threads, parallel
-from elsewise.models._adapters import ScoringAdapter, one_column_per_class
+from elsewise.models._adapters import ScoringAdapter, booster_of, one_column_per_class
 from elsewise.models._frames import FrameOutputs, Slopes, difference_slopes, on_distinct
 from elsewise.models._linear import LinearForm, linear_form
 from elsewise.models._outputs import movable_columns, same_outputs, scores
@@ -28,6 +29,8 @@ CHECKED_ROWS = 1 << 14
 ROUNDING = 1e-12
 FORESTS = frozenset({"ExtraTreesClassifier", "ExtraTreesRegressor"})
 FORESTS |= {"RandomForestClassifier", "RandomForestRegressor"}
+# Rows on which a booster asked without its wrapper has to say the same to the last bit.
+TRIED = 64
 # Rows that one thread takes through a forest.
 FOREST_ROWS = 1 << 12
 
@@ -159,7 +162,7 @@ def _compiled(face: ScoringAdapter, pipeline: FrameOutputs, codes: np.ndarray) -
     model = CompiledModel(
         pipeline=pipeline,
         tables=tables,
-        ask=_asked(face, tables, pipeline.model.name) if form is None else form.outputs,
+        ask=_asked(face, pipeline, tables, codes) if form is None else form.outputs,
         linear=None if form is None or steep is None else replace(form, weights=steep),
         keep=keep,
         movable=movable_columns(encoder),
@@ -171,11 +174,13 @@ def _compiled(face: ScoringAdapter, pipeline: FrameOutputs, codes: np.ndarray) -
     return replace(found, compile=None, tried=None, exact=True)
 
 
-def _asked(face: ScoringAdapter, tables: Tables, name: str) -> Callable[[np.ndarray], np.ndarray]:
+def _asked(
+    face: ScoringAdapter, pipeline: FrameOutputs, tables: Tables, codes: np.ndarray
+) -> Callable[[np.ndarray], np.ndarray]:
     """Return how the final estimator is asked about the rows it would be given, (n, width)."""
     from sklearn import config_context  # only where there is a model of it
 
-    like, final = tables.like, face.stages[-1]
+    like, final, name = tables.like, face.stages[-1], pipeline.model.name
     native = type(final).__module__.startswith("sklearn.")
     if native and type(final).__name__ in FORESTS and getattr(final, "n_outputs_", 1) == 1:
         return lambda rows: _forest(final, rows)
@@ -195,6 +200,12 @@ def _asked(face: ScoringAdapter, tables: Tables, name: str) -> Callable[[np.ndar
         outputs = one_column_per_class(outputs, face.method, len(face.classes))
         return scores(outputs, len(rows), name)
 
+    quick = None if isinstance(like, pd.DataFrame) else booster_of(final, face.method)
+    if quick is not None:
+        some = tables.apply(codes[:TRIED])[0]
+        with suppress(Exception):  # third-party libraries may raise anything
+            if np.array_equal(quick(some), ask(some)):
+                return lambda rows: scores(quick(rows), len(rows), name)
     return ask
 
 

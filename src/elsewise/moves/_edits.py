@@ -34,7 +34,7 @@ ONE_BY_ONE = 48
 # Units put back in one iteration, at most.
 MOST_REVERTED = 128
 # Sizes of shifts, in standard deviations of the feature.
-SHIFT_SCALES = (0.1, 0.3, 1.0)
+SHIFT_SCALES = np.array([0.1, 0.3, 1.0])
 # Share of edits drawn without regard to past success.
 EXPLORE = 0.3
 
@@ -50,6 +50,11 @@ class Source(IntEnum):
     DONOR = 5
     TOWARDS = 6
     """A part of the way from the factual value to the donor's; the value says which."""
+
+
+# As plain integers, which NumPy compares many times faster with.
+KEEP, VALUE, SHIFT, ANCHOR, _, _, TOWARDS = map(int, Source)
+HAS_VALUE = np.isin(np.arange(len(Source)), (VALUE, SHIFT, TOWARDS))
 
 
 class Unit(NamedTuple):
@@ -180,8 +185,10 @@ class Stock:
         sources, helped = np.zeros(len(Source)), np.zeros(len(self.units))
         for place, unit in enumerate(self.units):
             used = edits.sources[:, unit.columns[0]]
-            helped[place] = gains[used != Source.KEEP].sum()
-            sources += np.bincount(used, gains, minlength=len(Source)) * (used != Source.KEEP).any()
+            changed = used != KEEP
+            if changed.any():
+                helped[place] = gains[changed].sum()
+                sources += np.bincount(used, gains, minlength=len(Source))
         sources[Source.KEEP] = 0.0
         # Old gains fade with 0.7 an iteration: what helped far away stops helping near the bound.
         return replace(
@@ -197,8 +204,8 @@ def _edit_count(rows: int) -> int:
 def draw_edits(stock: Stock, count: int, rng: np.random.Generator) -> Edits:
     """Draw ``count`` edits: one or two units each, more for donors; what helped more often."""
     moving = stock.units
-    kinds = np.array([Source.VALUE, Source.SHIFT, Source.ANCHOR, Source.FACTUAL, Source.DONOR])
-    kind = rng.choice(kinds, size=count, p=_odds(stock.of_sources[kinds]))
+    drawn = np.array([Source.VALUE, Source.SHIFT, Source.ANCHOR, Source.FACTUAL, Source.DONOR])
+    kind = rng.choice(drawn, size=count, p=_odds(stock.of_sources[drawn]))
     # The units with the largest keys: drawing without replacement at the given odds.
     # Gumbel keys sort like draws one after the other, at the cost of a single batched sort.
     keys = np.log(_odds(stock.of_units)) + rng.gumbel(size=(count, len(moving)))
@@ -206,11 +213,13 @@ def draw_edits(stock: Stock, count: int, rng: np.random.Generator) -> Edits:
     chosen = rank < _sizes(kind, len(moving), rng)[:, None]
     sources = np.zeros((count, stock.background.shape[1]), dtype=np.int64)
     values = np.zeros(sources.shape)
+    kinds = kind, np.where((kind == SHIFT) | (kind == ANCHOR), VALUE, kind)
     for u, unit in enumerate(moving):
-        own, new = _unit_edits(unit, kind, stock.background, rng)
-        columns = list(unit.columns)
-        sources[:, columns] = np.where(chosen[:, u], own, Source.KEEP)[:, None]
-        values[:, columns] = np.where(chosen[:, u, None], new, 0.0)
+        own, new = _unit_edits(unit, kinds, stock.background, rng)
+        first, taken = unit.columns[0], chosen[:, u, None]
+        columns = slice(first, first + 1) if len(unit.columns) == 1 else list(unit.columns)
+        sources[:, columns] = np.where(taken, own[:, None], KEEP)
+        values[:, columns] = np.where(taken, new, 0.0)
     return _with_donors(stock, sources, values, DONORS, rng)
 
 
@@ -282,22 +291,27 @@ def _sizes(kind: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray
     """How many units each edit changes: new values one or two, what exists already 1, 2, 4, ..."""
     few = 1 + (rng.random(kind.size) < 0.35)
     many = 2 ** rng.integers(0, count.bit_length() + 1, size=kind.size)
-    return np.where((kind == Source.VALUE) | (kind == Source.SHIFT), few, many)
+    return np.where((kind == VALUE) | (kind == SHIFT), few, many)
 
 
 def _unit_edits(
-    unit: Unit, kind: np.ndarray, background: np.ndarray, rng: np.random.Generator
+    unit: Unit, kinds: Sequence[np.ndarray], background: np.ndarray, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """One unit's source (C,) and value (C, columns) in every edit, should it be chosen."""
+    """One unit's source (C,) and value (C, columns) in every edit, should it be chosen.
+
+    ``kinds`` are the sources (C,) drawn for numbers and for levels.
+    """
+    kind, of_levels = kinds
     if unit.choices is not None:
         levels = unit.choices[rng.integers(len(unit.choices), size=kind.size)]
-        moves = (kind == Source.SHIFT) | (kind == Source.ANCHOR)
-        return np.where(moves, Source.VALUE, kind), levels
-    shift = unit.scale * rng.choice(SHIFT_SCALES, kind.size) * rng.standard_normal(kind.size)
+        return of_levels, levels
+    scales = SHIFT_SCALES[rng.integers(len(SHIFT_SCALES), size=kind.size)]
+    shift = unit.scale * scales * rng.standard_normal(kind.size)
     observed = background[rng.integers(len(background), size=kind.size), unit.columns[0]]
-    missing = (kind == Source.VALUE) & np.isnan(observed)
-    value = np.where(kind == Source.SHIFT, shift, np.nan_to_num(observed))
-    return np.where(missing, Source.KEEP, kind), value[:, None]
+    if not np.isfinite(observed).all():
+        kind = np.where((kind == VALUE) & np.isnan(observed), KEEP, kind)
+        observed = np.nan_to_num(observed)
+    return kind, np.where(kind == SHIFT, shift, observed)[:, None]
 
 
 def _odds(luck: np.ndarray) -> np.ndarray:

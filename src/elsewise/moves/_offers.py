@@ -9,7 +9,7 @@ import numpy as np
 
 from elsewise._arrays import Array, asarray_like, changed_cells, device_of, namespace, take
 from elsewise.features import Embedding
-from elsewise.moves._edits import Edits, Source
+from elsewise.moves._edits import HAS_VALUE, KEEP, Edits, Source
 from elsewise.moves._step import MoveContext
 from elsewise.moves._steps import SAME, Aim, cross_squares, input_costs, on_grid
 from elsewise.targets import Derived
@@ -102,7 +102,7 @@ def edited_rows(now: MoveContext, aim: Aim, edits: Edits) -> Offers:
         inputs=inputs,
         exact=False,
         new=xp.matmul(xp.astype(changed_cells(cells, own), takes.dtype), takes) > 0,
-        touches=asarray_like(edits.sources != Source.KEEP, codes),
+        touches=asarray_like(edits.sources != KEEP, codes),
         cells=xp.concat([codes, cells], axis=1),
         picks=asarray_like(layout.picks, codes),
     )
@@ -126,10 +126,9 @@ class _Layout(NamedTuple):
 def _layout(sources: np.ndarray) -> _Layout:
     """Lay out the cells of edits with these sources, int (E, p)."""
     count, p = sources.shape
-    edit, column = np.nonzero(sources != Source.KEEP)
+    edit, column = np.nonzero(sources != KEEP)
     source = sources[edit, column]
-    valued = np.isin(source, (Source.VALUE, Source.SHIFT, Source.TOWARDS))
-    key = (source * count + np.where(valued, edit, 0)) * p + column
+    key = (source * count + np.where(HAS_VALUE[source], edit, 0)) * p + column
     cells, which = np.unique(key, return_inverse=True)
     picks = np.tile(np.arange(p), (count, 1))
     picks[edit, column] = p + which
@@ -144,10 +143,10 @@ def _made(now: MoveContext, aim: Aim, edits: Edits, layout: _Layout) -> Array:
     xp = namespace(codes)
 
     def columns(source: Source) -> Array:
-        return asarray_like(layout.columns[layout.sources == source], codes)
+        return asarray_like(layout.columns[layout.sources == int(source)], codes)
 
     def values(source: Source) -> Array:
-        places = (layout.edits * codes.shape[1] + layout.columns)[layout.sources == source]
+        places = (layout.edits * codes.shape[1] + layout.columns)[layout.sources == int(source)]
         return take(xp.reshape(edits.values, (-1,)), asarray_like(places, codes))
 
     new = values(Source.VALUE)
@@ -155,7 +154,7 @@ def _made(now: MoveContext, aim: Aim, edits: Edits, layout: _Layout) -> Array:
         xp.broadcast_to(new, (codes.shape[0], new.shape[0])),
         take(codes, columns(Source.SHIFT), axis=1) + values(Source.SHIFT),
     ]
-    if Source.ANCHOR in layout.sources:
+    if (layout.sources == int(Source.ANCHOR)).any():
         anchor = embedding.push(codes, on_grid(aim.anchor - now.embedded))
         parts.append(take(anchor, columns(Source.ANCHOR), axis=1))
     parts.append(take(now.population.codes, columns(Source.FACTUAL), axis=1))

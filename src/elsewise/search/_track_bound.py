@@ -14,15 +14,7 @@ from typing import NamedTuple
 
 from elsewise.request import Problem
 from elsewise.search._loop import State
-from elsewise.search._runs import (
-    LOGIT_SPAN,
-    Outcome,
-    Search,
-    Solution,
-    advance,
-    at_logit,
-    logit_of,
-)
+from elsewise.search._runs import LOGIT_SPAN, Outcome, Search, Solution, advance, at_logit, logit_of
 from elsewise.search._sides import Side
 
 # A pass has at most this many iterations, and at most this many times the settings' own.
