@@ -16,14 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from elsewise._arrays import (
-    Array,
-    device_of,
-    multiply_add,
-    namespace,
-    row_products,
-    to_numpy,
-)
+from elsewise._arrays import Array, device_of, multiply_add, namespace, row_products, to_numpy
 
 STEP_LENGTHS = (1.0, 0.25)
 

@@ -8,13 +8,7 @@ from dataclasses import replace
 
 from elsewise.search._loop import State, init
 from elsewise.search._runs import Outcome, Search, Solution, at_logit, logit_of, run, warm_start
-from elsewise.search._sides import (
-    Side,
-    bounded_sides,
-    distance_side,
-    row_move,
-    selection_distance,
-)
+from elsewise.search._sides import Side, bounded_sides, distance_side, row_move, selection_distance
 
 # Iterations of the first push of a shorter map, and at each eta after it.
 KICK, REST = 3, 3

@@ -27,8 +27,6 @@ SWEEP_ITERATIONS = 10
 # Logit of eta in the first iterations: where slopes alone lead, and where not.
 KICK_LOGIT = {True: 3.0, False: 0.0}
 KICK_ITERATIONS = 8
-# Share of the time budget for binding the model and the search; the rest is the certificate's.
-SEARCHED = 0.75
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +88,7 @@ def begin(problem: Problem, settings: Settings, stop: ShouldStop | None = None) 
 
 
 def clock(
-    seconds: float | None,
-    stop: ShouldStop | None,
-    since: float | None = None,
-    share: float = SEARCHED,
+    seconds: float | None, stop: ShouldStop | None, since: float | None = None, part: float = 0.75
 ) -> Clock:
     """Return what tells whether time is up or the search was told to stop.
 
@@ -105,12 +100,13 @@ def clock(
         Tells the search to stop.
     since
         When the budget began to run, as `time.perf_counter` has it; None: now.
-    share
-        The share of the budget after which time is up.
+    part
+        The part of the budget after which time is up: that of binding the model and the search,
+        unless said otherwise; the rest is the certificate's.
     """
     if seconds is None:
         return Clock(math.inf, stop)
-    return Clock((time.perf_counter() if since is None else since) + share * seconds, stop)
+    return Clock((time.perf_counter() if since is None else since) + part * seconds, stop)
 
 
 def finish(search: Generator[State, None, T]) -> tuple[T, list[State]]:

@@ -10,16 +10,7 @@ from elsewise.request import Problem
 from elsewise.search._afterwards import find_shorter_map, tidied
 from elsewise.search._loop import State, init
 from elsewise.search._pareto import knee_level, knee_reason, pareto_front
-from elsewise.search._runs import (
-    Outcome,
-    Search,
-    Solution,
-    begin,
-    finish,
-    logit_of,
-    run,
-    trace,
-)
+from elsewise.search._runs import Outcome, Search, Solution, begin, finish, logit_of, run, trace
 from elsewise.search._sides import Side, bounded_sides, distance_side, selection_cost
 from elsewise.search._track_bound import Schedule, one_bound, polished, track_bound, why_not
 from elsewise.settings import Settings
