@@ -606,3 +606,19 @@ def test_plausibility_of_another_background(two_groups: ew.Explanation) -> None:
 def test_plausibility_refuses(two_groups: ew.Explanation, background: object, message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
         analysis.plausibility(two_groups, background)  # type: ignore[arg-type]
+
+
+def test_groups_tell_no_share_of_a_mean_that_hardly_changes() -> None:
+    """Rows that rise and rows that fall make up for each other: "-345% of what it does"."""
+    rows = pd.DataFrame({"a": np.linspace(-1.0, 1.0, 80), "b": np.arange(80) % 5})
+    wide = ew.targets.sample(2.0 * rows["a"].to_numpy() + 0.001)
+    answer = ew.explain(
+        ew.models.function(lambda frame: frame["a"], smooth=True),
+        rows,
+        target=wide,
+        bounds=ew.Bounds(outputs=0.5),
+        schema=ew.Schema.infer(rows).range("a", -3.0, 3.0),
+        certify="in-sample",
+    )
+    assert answer.groups(2).effect is None
+    assert "of what it does" not in str(answer.groups(2))
