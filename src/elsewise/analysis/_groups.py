@@ -51,7 +51,8 @@ class Groups:
     effect: float | None = None
     """Share of the change of the mean output that is left if every row that changes something does
     no more than what is named of its group: the group's median change of a number, its commonest
-    change of a category. None where changes of outputs make up for each other, or without the model."""
+    change of a category. None where changes of outputs make up for each other, or without the
+    model."""
 
     @property
     def explained(self) -> float:
