@@ -120,16 +120,15 @@ def against_papers_cost(cells: pd.DataFrame) -> str:
     Medians over seeds are compared, not single runs.
     """
     keys = ["dataset", "model", "target"]
-    names = {"ot": "OT", "row move": "the root mean square move", "cells changed": "cells changed"}
+    names = {"ot": "OT", "row move": "the root mean square move", "cells changed": "changed cells"}
     ways = (chosen(cells, method=method) for method in ("ours", "ours by default"))
     papers, defaults = (way.groupby(keys)[list(names)].median() for way in ways)
     factors = (defaults / papers).dropna()
     said = []
     for measure, name in names.items():
         low, high = (number(end, 1) for end in (factors[measure].min(), factors[measure].max()))
-        verb = "are" if name.startswith("cells") else "is"
-        said.append(f"{name} {verb} {low if low == high else f'{low} to {high}'} times as large")
-    return f"{', '.join(said[:-1])}, and {said[-1]}"
+        said.append(f"{name} {low if low == high else f'{low} to {high}'} times")
+    return f"{', '.join(said[:-1])} and {said[-1]}"
 
 
 def _moves(cells: pd.DataFrame) -> list[str]:

@@ -203,7 +203,7 @@ def test_each_method_says_how_far_rows_move_and_how_many_cells_change() -> None:
     assert shown[0].split(" | ")[place + 1] == "cells changed"
     defaults = [line.split(" | ") for line in shown if "its defaults" in line]
     assert [line[place : place + 2] for line in defaults] == 3 * [["0.50", "0.20"]]
-    assert tables.against_papers_cost(found.fillna(1.0)).startswith("OT is 2.0 times")
+    assert tables.against_papers_cost(found.fillna(1.0)).startswith("OT 2.0 times, ")
 
 
 def test_the_row_move_is_that_of_single_rows(small: questions.Question) -> None:
