@@ -99,7 +99,7 @@ def stability_of(explanation: Explanation, seeds: int, progress: bool | None) ->
     ... )
     >>> explanation.stability(seeds=2)
     Over 2 seeds the input distance was 0... to 0... and the output distance 0... to 0...,
-    2 of 2 answers were as asked, and a had 9...% to 9...% of the input distance.
+    2 of 2 answers were as asked, and a had ...% to ...% of the input distance.
     """
     _check(explanation, seeds)
     asked, problem = _asked(explanation), explanation.problem
